@@ -1,0 +1,1 @@
+"""What an agent is: tools, the step machine, budgets, models. Knows nothing of Redis."""
