@@ -1,0 +1,75 @@
+"""The provider-neutral history of a run: what was said, which tools were asked for, what they answered.
+
+A history is valid when every tool call is answered exactly once, directly behind the message that made it. `History`
+keeps it so while it grows; `answered` repairs the one place where it may be open, its last exchange.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+INTERRUPTED = "Interrupted before it finished: the outcome of this call is unknown. It may or may not have taken effect."
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolCall(BaseModel):
+    """A model's wish to call a tool, in the one form that is stored.
+
+    Attributes:
+        id: Unique within the run; what the provider reads back.
+        name: The tool's name as the model wrote it.
+        arguments: JSON text of an object, always valid: `{}` where what the model wrote could not be used.
+        problem: Why the arguments cannot be used. Such a call is answered with this text and never executed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    problem: str | None = None
+
+
+class Message(BaseModel):
+    """One entry of a history, in the shape that language model APIs share.
+
+    Attributes:
+        reasoning: The model's own thoughts where it gave them apart from its answer. Never shown as the answer.
+        provider_fields: What a provider wants back unchanged with this message.
+    """
+
+    role: Role
+    content: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    reasoning: str | None = None
+    provider_fields: dict[str, object] | None = None
+
+
+def answered(messages: Sequence[Message]) -> list[Message]:
+    """The messages with every call of the last exchange answered, the unknown ones by `INTERRUPTED`.
+
+    Earlier exchanges are complete by construction, so that only the tail is looked at.
+    """
+    tail = len(messages)
+    while tail > 0 and messages[tail - 1].role is Role.TOOL:
+        tail -= 1
+    result = list(messages)
+    if tail == 0 or not messages[tail - 1].tool_calls:
+        return result
+    done = {message.tool_call_id: message for message in messages[tail:]}
+    result[tail:] = [
+        done.get(call.id) or Message(role=Role.TOOL, tool_call_id=call.id, name=call.name, content=INTERRUPTED)
+        for call in messages[tail - 1].tool_calls
+    ]
+    return result
