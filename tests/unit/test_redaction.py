@@ -1,0 +1,103 @@
+"""No secret leaves the process: case-127."""
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from agent import redaction
+from agent.redaction import REDACTED, redact, register_secret
+
+KEY = "sk-TEST1234567890abcdef"
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry of this test's own."""
+    monkeypatch.setattr(redaction, "_registered", {})
+    monkeypatch.setattr(redaction, "_literals", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        (f"the key {KEY} is wrong", "the key [redacted] is wrong"),
+        (f"Authorization: Bearer {KEY}", "Authorization: [redacted] [redacted]"),
+        ("authorization=Basic dXNlcjpwYXNz", "authorization=[redacted]"),
+        ("sent 'Bearer TESTTOKEN-abcdef0123456789'", "sent 'Bearer [redacted]'"),
+        ("https://host/v1?key=abc&model=small", "https://host/v1?key=[redacted]&model=small"),
+        ("GET /runs?after=7&access_token=abc HTTP/1.1", "GET /runs?after=7&access_token=[redacted] HTTP/1.1"),
+        ("redis://:hunter2@host:6379/0", "redis://:[redacted]@host:6379/0"),
+        ("rediss://user:p@s/s@host", "rediss://user:[redacted]@host"),
+        ("OPENAI_API_KEY=abc", "OPENAI_API_KEY=[redacted]"),
+        ("{'x-api-key': 'abc def', 'n': 1}", "{'x-api-key': '[redacted]', 'n': 1}"),
+        ("[(b'Authorization', b'abc'), (b'Host', b'h')]", "[(b'Authorization', b'[redacted]'), (b'Host', b'h')]"),
+        ('{"password": "a \\" b", "n": 1}', '{"password": "[redacted]", "n": 1}'),
+        (json.dumps({"error": f"refused:\n{KEY}"}), '{"error": "refused:\\n[redacted]"}'),
+        (json.dumps(json.dumps({"api_key": "a b"})), json.dumps(json.dumps({"api_key": REDACTED}))),
+    ],
+)
+def test_a_secret_is_found_by_its_shape_and_the_text_still_reads(text: str, redacted: str) -> None:
+    assert redact(text) == redacted
+    assert redact(redacted) == redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-12345678, risk-averse-people and ask-questions",
+        '{"token": "3:0190f2", "input_tokens": 1200, "output_tokens": 40}',
+        "token=3:0190f2 step=4 idempotency_key=mail-42",
+        "http://localhost:8000/v1/models and http://host:80/path?x=a@b",
+        "redis://localhost:6379/0 and unix:///tmp/redis.sock?db=0",
+        "401: missing bearer token",
+        "What is the key to happiness? The author's secret.",
+    ],
+)
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("write", [str, json.dumps, repr])
+def test_a_registered_secret_is_found_however_it_is_escaped(write: Callable[[str], str]) -> None:
+    secret = 'no\\shape "ä" at all'
+    register_secret(secret)
+
+    assert redact(write(f"it was {secret}!")) == write(f"it was {REDACTED}!")
+
+
+def test_a_registered_secret_is_found_quoted_in_a_url() -> None:
+    register_secret("pass word/1")
+
+    assert redact("https://host/pass%20word%2F1/") == "https://host/[redacted]/"
+
+
+def test_the_longer_of_two_secrets_goes_first() -> None:
+    register_secret("correct horse")
+    register_secret("correct horse battery")
+
+    assert redact("correct horse battery staple") == "[redacted] staple"
+
+
+def test_what_would_hit_ordinary_words_is_not_registered() -> None:
+    register_secret(None)
+    register_secret("")
+    register_secret("ollama")
+
+    assert redact("an ollama model") == "an ollama model"
+
+
+def test_the_registry_is_bounded() -> None:
+    for number in range(redaction.MOST_SECRETS + 1):
+        register_secret(f"secret number {number}.")
+
+    assert redact("secret number 0. and secret number 1.") == f"secret number 0. and {REDACTED}"
+
+
+def test_a_long_hostile_text_is_scanned_in_reasonable_time() -> None:
+    started = time.process_time()
+    for part in ("://a:", "?key", '"api_key": "\\', "bearer ", "sk-", "password'"):
+        redact(part * 20_000)
+
+    assert time.process_time() - started < 3
