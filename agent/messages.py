@@ -1,10 +1,9 @@
 """The provider-neutral history of a run: what was said, which tools were asked for, what they answered.
 
-A history is valid when every tool call is answered exactly once, directly behind the message that made it. `History`
-keeps it so while it grows; `answered` repairs the one place where it may be open, its last exchange.
+A history is valid when every tool call is answered exactly once, in order, directly behind the message that made it.
+`agent.state.History` keeps it so by construction.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -54,22 +53,3 @@ class Message(BaseModel):
     name: str | None = None
     reasoning: str | None = None
     provider_fields: dict[str, object] | None = None
-
-
-def answered(messages: Sequence[Message]) -> list[Message]:
-    """The messages with every call of the last exchange answered, the unknown ones by `INTERRUPTED`.
-
-    Earlier exchanges are complete by construction, so that only the tail is looked at.
-    """
-    tail = len(messages)
-    while tail > 0 and messages[tail - 1].role is Role.TOOL:
-        tail -= 1
-    result = list(messages)
-    if tail == 0 or not messages[tail - 1].tool_calls:
-        return result
-    done = {message.tool_call_id: message for message in messages[tail:]}
-    result[tail:] = [
-        done.get(call.id) or Message(role=Role.TOOL, tool_call_id=call.id, name=call.name, content=INTERRUPTED)
-        for call in messages[tail - 1].tool_calls
-    ]
-    return result

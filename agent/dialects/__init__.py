@@ -1,1 +1,19 @@
-"""Dialects: what a model's reply means, and what a request must hold so that it means it. One file each."""
+"""How the engine speaks with models. One file a dialect; see `agent.dialects.base` for what they have in common."""
+
+from agent.dialects.base import Dialect
+from agent.dialects.json import JsonDialect
+from agent.dialects.tools import ToolsDialect
+from agent.errors import AgentDefinitionError
+
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (ToolsDialect(), JsonDialect())}
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect of that name.
+
+    Raises:
+        AgentDefinitionError: There is none; the message names those that are there.
+    """
+    if name not in DIALECTS:
+        raise AgentDefinitionError(f"dialect {name!r} is not known; there are {', '.join(sorted(DIALECTS))}")
+    return DIALECTS[name]

@@ -1,0 +1,324 @@
+"""An agent: a goal, tools, a model, the shape of its result, a budget and dependencies."""
+
+import asyncio
+import contextlib
+import re
+import uuid
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Generic, TypeVar, cast, overload
+
+from pydantic import BaseModel
+
+from agent.budget import Budget
+from agent.context import ActionContext, RunIdentity
+from agent.dialects import dialect_of
+from agent.driver import Driver
+from agent.environment import Environment
+from agent.errors import AgentDefinitionError, ContextTypeError, PawlError, UnknownPriceError
+from agent.events import RunCompleted, RunCreated
+from agent.journal import Commit, MemoryJournal
+from agent.messages import Message, Role
+from agent.models import model_of
+from agent.models.base import ModelClient, ToolSpecification
+from agent.output import OutputSchema
+from agent.program import Program
+from agent.providers import ContextProvider
+from agent.registry import ActionRegistry
+from agent.report import Observer
+from agent.result import RunResult, error_of
+from agent.state import RunState
+from agent.tools import Tool
+
+Output = TypeVar("Output")
+Result = TypeVar("Result")
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+
+
+class Goal(BaseModel):
+    """What an agent is for: a task and the rules of behaviour. `description` becomes the system message."""
+
+    name: str
+    description: str
+
+
+class Agent(Generic[Output]):
+    """An agent, declared in code. The same object runs in process and through workers.
+
+    Args:
+        goal: The system message: the task and the rules of behaviour.
+        name: Needed where the agent is to be submitted; letters, digits, `_`, `-` and `.`.
+        tools: Functions, decorated functions, tools, or a registry (which is copied, never changed).
+        model: A name such as `openai:gpt-4o`, or a client.
+        output_schema: The type of the result. Without one, and without a terminal tool of its own, it is text.
+        dialect: `tools` (function calling) or `json` (the reply is forced into JSON).
+        budget: The limits of a run that says nothing else.
+        action_context: The dependencies of the tools: an instance, a factory, or an async context manager.
+        environment: What executes the tools.
+        queue: The RQ queue of its runs.
+        version: A word for the deployed form of it, shown on its card.
+        max_tokens: Output tokens that one model call may make; None: 4,096, or what the budget leaves.
+        parallel: Tool calls of one run at once.
+        model_timeout: Seconds for one attempt to get a reply.
+        max_attempts: Attempts to get one reply before the run fails.
+        max_unusable: Replies in a row of which nothing could be used, before the run fails.
+
+    Raises:
+        AgentDefinitionError: It cannot work as declared; the message says why.
+        ContextTypeError: The dependencies miss the type that a tool asks for.
+        ToolDefinitionError: A function cannot become a tool.
+    """
+
+    @overload
+    def __init__(
+        self: "Agent[str]",
+        goal: str | Goal,
+        *,
+        name: str | None = None,
+        tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
+        model: str | ModelClient | None = None,
+        dialect: str = "tools",
+        budget: Budget | None = None,
+        action_context: object = None,
+        environment: Environment | None = None,
+        queue: str = "default",
+        version: str = "",
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        parallel: int = 8,
+        model_timeout: float = 120.0,
+        max_attempts: int = 6,
+        max_unusable: int = 4,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        goal: str | Goal,
+        *,
+        output_schema: type[Output],
+        name: str | None = None,
+        tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
+        model: str | ModelClient | None = None,
+        dialect: str = "tools",
+        budget: Budget | None = None,
+        action_context: object = None,
+        environment: Environment | None = None,
+        queue: str = "default",
+        version: str = "",
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        parallel: int = 8,
+        model_timeout: float = 120.0,
+        max_attempts: int = 6,
+        max_unusable: int = 4,
+    ) -> None: ...
+    def __init__(
+        self,
+        goal: str | Goal,
+        *,
+        output_schema: type[Any] | None = None,
+        name: str | None = None,
+        tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
+        model: str | ModelClient | None = None,
+        dialect: str = "tools",
+        budget: Budget | None = None,
+        action_context: object = None,
+        environment: Environment | None = None,
+        queue: str = "default",
+        version: str = "",
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        parallel: int = 8,
+        model_timeout: float = 120.0,
+        max_attempts: int = 6,
+        max_unusable: int = 4,
+    ) -> None:
+        if name is not None and not _NAME.fullmatch(name):
+            raise AgentDefinitionError(f"agent name {name!r}: use up to 64 letters, digits, '_', '-' and '.'")
+        if parallel < 1 or max_attempts < 1 or max_unusable < 1:
+            raise AgentDefinitionError("parallel, max_attempts and max_unusable must be at least 1")
+        self.name = name
+        self.goal = goal.description if isinstance(goal, Goal) else goal
+        self.budget = budget or Budget()
+        self.queue = queue
+        self.version = version
+        self.registry = tools.copy() if isinstance(tools, ActionRegistry) else ActionRegistry(tools)
+        self.output, self.exit = _exit_of(self.registry, output_schema)
+        self.environment = environment or Environment()
+        self.provider = ContextProvider.of(action_context)
+        self._require_dependencies()
+        self._dialect = dialect_of(dialect)
+        self._models: list[ModelClient] = [] if model is None else [model_of(model)]
+        self._options: dict[str, Any] = {
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "parallel": parallel,
+            "model_timeout": model_timeout,
+            "max_attempts": max_attempts,
+            "max_unusable": max_unusable,
+        }
+        self._program: Program | None = None
+
+    def __repr__(self) -> str:
+        return f"Agent(name={self.name!r}, tools={list(self.registry.tools)})"
+
+    @property
+    def model(self) -> ModelClient:
+        """The model that it asks.
+
+        Raises:
+            AgentDefinitionError: It has none.
+        """
+        if not self._models:
+            raise AgentDefinitionError(f"{self!r} has no model: pass model='openai:gpt-4o', or a model client")
+        return self._models[-1]
+
+    @contextlib.contextmanager
+    def override(self, *, model: str | ModelClient) -> Iterator[None]:
+        """Uses another model while the block runs; for tests."""
+        self._models.append(model_of(model))
+        self._program = None
+        try:
+            yield
+        finally:
+            self._models.pop()
+            self._program = None
+
+    def program(self) -> Program:
+        """The agent, made ready to run.
+
+        Raises:
+            AgentDefinitionError: It has no model.
+        """
+        if self._program is None:
+            specifications = tuple(_specification(tool) for tool in self.registry.tools.values())
+            without_overhead = Program(
+                name=self.name or "agent",
+                instruction=Message(role=Role.SYSTEM, content=self.goal),
+                registry=self.registry,
+                exit=self.exit,
+                specifications=specifications,
+                exit_specification=_specification(self.exit),
+                output=self.output,
+                environment=self.environment,
+                model=self.model,
+                dialect=self._dialect,
+                overhead=0,
+                **self._options,
+            )
+            self._program = without_overhead.with_overhead(self._dialect.overhead(without_overhead))
+        return self._program
+
+    async def run(
+        self,
+        task: str,
+        *,
+        budget: Budget | None = None,
+        metadata: Mapping[str, object] | None = None,
+        session: str = "",
+        tenant: str = "",
+        observer: Observer | None = None,
+    ) -> RunResult[Output]:
+        """Runs a task here and now, in this process. Nothing is durable: for that, submit it.
+
+        Raises:
+            RunFailed, BudgetExceeded, RunCancelled: It came to no result; `partial` holds what there is.
+            AgentDefinitionError, UnknownPriceError: It cannot run as declared.
+        """
+        program = self.program()
+        limits = budget or self.budget
+        require_price(limits, program.model)
+        identity = RunIdentity(
+            run_id=f"local-{uuid.uuid4().hex}",
+            session=session,
+            tenant=tenant,
+            agent=program.name,
+            metadata=dict(metadata or {}),
+        )
+        created = RunCreated(
+            agent=program.name, task=task, budget=limits, session=session, tenant=tenant, metadata=dict(metadata or {})
+        )
+        state, journal = RunState(), MemoryJournal()
+        await journal.commit(Commit(events=[created], checkpoint=state.head))
+        state.apply(journal.events[0])
+        async with self.provider.opened() as opened:
+            dependencies = await opened.for_run(identity)
+            driver = Driver(identity, program, state, journal, dependencies, observer=observer, hold_ms=None)
+            await driver.drive()
+        last = journal.events[-1].event
+        if isinstance(last, RunCompleted):
+            return RunResult(
+                run_id=identity.run_id,
+                output=self.result_of(last.output),
+                usage=state.head.usage,
+                steps=state.head.step,
+                events=tuple(journal.events),
+            )
+        raise error_of(last, identity.run_id) or PawlError(f"run {identity.run_id} stopped at {last.type}")
+
+    def run_sync(self, task: str, *, budget: Budget | None = None) -> RunResult[Output]:
+        """`run` for code that is not async; also inside a running event loop, such as a notebook's."""
+        return _run_to_end(self.run(task, budget=budget))
+
+    def result_of(self, output: object) -> Output:
+        """The result as the agent's own type, from its JSON form.
+
+        Raises:
+            ValidationError: It does not fit the agent's schema (any more).
+        """
+        return cast(Output, self.output.of_json(output) if self.output else output)
+
+    def _require_dependencies(self) -> None:
+        for tool in self.registry.tools.values():
+            needed = tool.context_type
+            if needed is None or needed is ActionContext or issubclass(self.provider.provides, needed):
+                continue
+            raise ContextTypeError(
+                f"tool {tool.name!r} asks for {needed.__name__}, but action_context gives "
+                f"{self.provider.provides.__name__}; pass a {needed.__name__}, a subclass that combines what the tools "
+                "need, or split the tools over several agents"
+            )
+
+
+def require_price(budget: Budget, model: ModelClient) -> None:
+    """Refuses a money limit that could never bite.
+
+    Raises:
+        UnknownPriceError: `max_cost_usd` is set and the model's price is not known.
+    """
+    if budget.max_cost_usd is not None and model.price is None:
+        raise UnknownPriceError(
+            f"max_cost_usd is set, but no price is known for {model.name}; give one with price=Price(...) on the model "
+            "(zeros if it is free), or leave out max_cost_usd"
+        )
+
+
+def _exit_of(registry: ActionRegistry, output_schema: type[Any] | None) -> tuple[OutputSchema[object] | None, Tool]:
+    """The one way out of the loop: the agent's own terminal tool, or the built-in one, which is registered here."""
+    own = [tool for tool in registry.tools.values() if tool.terminal]
+    names = ", ".join(tool.name for tool in own)
+    if own and output_schema is not None:
+        raise AgentDefinitionError(
+            f"output_schema and terminal tools ({names}) are two exits; keep one, so that the result's type is defined"
+        )
+    if len(own) > 1:
+        raise AgentDefinitionError(f"several terminal tools ({names}); exactly one exit defines the result's type")
+    if own:
+        return None, own[0]
+    output = OutputSchema[object](cast("type[object]", output_schema or str))
+    registry.register(output.terminate_tool())
+    return output, next(reversed(registry.tools.values()))
+
+
+def _specification(tool: Tool) -> ToolSpecification:
+    return ToolSpecification(tool.name, tool.description, tool.parameters)
+
+
+def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:  # a loop runs here already: use another thread's
+        return pool.submit(asyncio.run, work).result()

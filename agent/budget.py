@@ -1,0 +1,266 @@
+"""Budgets: what a run may use, what it has used, and whether the next model call fits. Pure.
+
+The rules: a model call is reserved before it is made and settled after it. A call that does not fit is not made; a reply
+that was paid for is always kept, and an answer that completes the run completes it, even where it went over a limit. The
+last model call and some output tokens are kept for the last answer, which offers the model nothing but the exit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from agent.models.base import Price
+
+DEFAULT_OUTPUT_TOKENS = 4096
+"""Output tokens reserved for a call where nobody said how many it may make."""
+
+LEAST_OUTPUT_TOKENS = 64
+"""A call that could not even write this many tokens is not worth making before the last answer."""
+
+LAST_ANSWER_TOKENS = 1024
+"""At most this many output tokens are kept for the last answer; a tenth of the limit where that is less."""
+
+LOW_SHARE = 0.2
+"""The model is told what is left once a limit has less than this share of itself left."""
+
+NANO = 1_000_000_000
+
+Amount = int | float | Decimal
+
+
+def _exact(value: object) -> object:
+    return Decimal(str(value)) if isinstance(value, float) else value
+
+
+Money = Annotated[Decimal, BeforeValidator(_exact), Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Budget(BaseModel):
+    """The limits of one run. None means no limit; 0 means nothing may be used.
+
+    Attributes:
+        max_steps: Turns of the loop, one model reply each.
+        max_tool_calls: Tool calls that are executed.
+        max_model_calls: Model calls that may be billed, failed ones too.
+        max_input_tokens, max_output_tokens, max_total_tokens: Tokens over all model calls.
+        max_cost_usd: US dollars over all model calls. Needs a model whose price is known.
+        max_active_seconds: Seconds in which a worker held the run.
+        max_wall_seconds: Seconds since the run was submitted, waiting included.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_steps: Count | None = 50
+    max_tool_calls: Count | None = None
+    max_model_calls: Count | None = None
+    max_input_tokens: Count | None = None
+    max_output_tokens: Count | None = None
+    max_total_tokens: Count | None = None
+    max_cost_usd: Money | None = None
+    max_active_seconds: Annotated[float, Field(ge=0)] | None = None
+    max_wall_seconds: Annotated[float, Field(ge=0)] | None = None
+
+    def raised(self, additions: "Budget") -> "Budget":
+        """This budget with the limits of `additions` that were set added on top. A limit that is not there stays away."""
+        mine = self.model_dump()
+        for name in additions.model_fields_set:
+            if mine[name] is not None and getattr(additions, name) is not None:
+                mine[name] += getattr(additions, name)
+        return Budget(**mine)
+
+
+class Usage(BaseModel):
+    """What a run has used so far.
+
+    Attributes:
+        cost_nanousd: Nano-dollars of the calls whose price is known.
+        unpriced_calls: Model calls whose price is not known; their cost is not in `cost_nanousd`.
+        estimated_tokens: Tokens of all that were estimated, since the server did not report them.
+        active_ms: Milliseconds in which a worker held the run.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_nanousd: int = 0
+    unpriced_calls: int = 0
+    estimated_tokens: int = 0
+    active_ms: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def cost_usd(self) -> Decimal:
+        """US dollars of the calls whose price is known; see `unpriced_calls` for the others."""
+        return Decimal(self.cost_nanousd) / NANO
+
+    def plus(self, other: "Usage", *, active_ms: int) -> "Usage":
+        """Both together, at `active_ms` milliseconds of active time (which is a reading, not an amount)."""
+        return Usage(
+            model_calls=self.model_calls + other.model_calls,
+            tool_calls=self.tool_calls + other.tool_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_nanousd=self.cost_nanousd + other.cost_nanousd,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
+            active_ms=max(self.active_ms, active_ms),
+        )
+
+
+NO_USAGE = Usage()
+
+
+class Reservation(BaseModel):
+    """What is set aside for one model call before it is made.
+
+    Attributes:
+        output_tokens: The most the call may write; sent to the server as `max_tokens`.
+        cost_nanousd: None where the model's price is not known.
+        last: True for the last answer that the budget allows.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    input_tokens: int
+    output_tokens: int
+    cost_nanousd: int | None = None
+    last: bool = False
+
+    def as_usage(self) -> Usage:
+        """The charge for a call whose real usage nobody will know: all that was reserved."""
+        return Usage(
+            model_calls=1,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_nanousd=self.cost_nanousd or 0,
+            unpriced_calls=int(self.cost_nanousd is None),
+            estimated_tokens=self.input_tokens + self.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A limit that leaves no room for the next call. `used` and `allowed` are in the limit's own unit, as text."""
+
+    limit: str
+    used: str
+    allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """Two readings, taken outside: milliseconds in which workers held the run, and since it was submitted."""
+
+    active_ms: int
+    wall_ms: int
+
+
+def left(budget: Budget, usage: Usage, step: int, elapsed: Elapsed) -> dict[str, Amount]:
+    """What is left of every limit that is set, by its name, in its own unit. Never below zero."""
+    used = (
+        ("max_steps", budget.max_steps, step),
+        ("max_tool_calls", budget.max_tool_calls, usage.tool_calls),
+        ("max_model_calls", budget.max_model_calls, usage.model_calls),
+        ("max_input_tokens", budget.max_input_tokens, usage.input_tokens),
+        ("max_output_tokens", budget.max_output_tokens, usage.output_tokens),
+        ("max_total_tokens", budget.max_total_tokens, usage.total_tokens),
+        ("max_active_seconds", budget.max_active_seconds, elapsed.active_ms / 1000),
+        ("max_wall_seconds", budget.max_wall_seconds, elapsed.wall_ms / 1000),
+    )
+    rest: dict[str, Amount] = {name: max(limit - amount, 0) for name, limit, amount in used if limit is not None}
+    if budget.max_cost_usd is not None:
+        rest["max_cost_usd"] = max(budget.max_cost_usd - usage.cost_usd, Decimal(0))
+    return rest
+
+
+def low(budget: Budget, rest: Mapping[str, Amount]) -> dict[str, Amount]:
+    """Of what is left, that of which less than a fifth of the limit is left."""
+    return {name: amount for name, amount in rest.items() if float(amount) < float(getattr(budget, name)) * LOW_SHARE}
+
+
+def reserve(
+    budget: Budget,
+    usage: Usage,
+    step: int,
+    elapsed: Elapsed,
+    *,
+    input_tokens: int,
+    price: Price | None,
+    wanted_output: int | None = None,
+) -> Reservation | Breach:
+    """What to set aside for the next model call, or the limit that leaves no room for it.
+
+    Args:
+        step: Steps already made.
+        input_tokens: The (estimated) size of the request.
+        wanted_output: Output tokens that the agent asks for; 4,096 where it does not say.
+    """
+    for limit, used, allowed in (
+        ("max_active_seconds", elapsed.active_ms / 1000, budget.max_active_seconds),
+        ("max_wall_seconds", elapsed.wall_ms / 1000, budget.max_wall_seconds),
+        ("max_steps", step, budget.max_steps),
+        ("max_model_calls", usage.model_calls, budget.max_model_calls),
+    ):
+        if allowed is not None and used >= allowed:
+            return Breach(limit, f"{used:g}", f"{allowed:g}")
+    last = (
+        budget.max_steps == step + 1
+        or budget.max_model_calls == usage.model_calls + 1
+        or (budget.max_tool_calls is not None and usage.tool_calls >= budget.max_tool_calls)
+    )
+    wanted = wanted_output or DEFAULT_OUTPUT_TOKENS
+    roomy = wanted if last else _room(budget, usage, input_tokens, price, wanted, spare=True)
+    if isinstance(roomy, Breach) or roomy < min(LEAST_OUTPUT_TOKENS, wanted):
+        last = True
+    output = _room(budget, usage, input_tokens, price, wanted, spare=False) if last else roomy
+    if isinstance(output, Breach):
+        return output
+    cost = None if price is None else price.cost(input_tokens, output)
+    return Reservation(input_tokens=input_tokens, output_tokens=output, cost_nanousd=cost, last=last)
+
+
+def _room(
+    budget: Budget, usage: Usage, input_tokens: int, price: Price | None, wanted: int, *, spare: bool
+) -> int | Breach:
+    """Output tokens that one call of this size may make; with `spare`, so that a last answer still fits behind it.
+
+    The last answer reads at least what this call reads and writes, and writes up to the kept tokens itself; so every limit
+    is shared out between the two calls.
+    """
+    room = wanted
+    tokens = (
+        ("max_input_tokens", usage.input_tokens, budget.max_input_tokens, 1, 0),
+        ("max_output_tokens", usage.output_tokens, budget.max_output_tokens, 0, 1),
+        ("max_total_tokens", usage.total_tokens, budget.max_total_tokens, 1, 1),
+    )
+    for limit, used, allowed, reads, writes in tokens:
+        if allowed is None:
+            continue
+        rest = allowed - used - reads * input_tokens
+        if spare:
+            kept = writes * min(LAST_ANSWER_TOKENS, allowed // 10)
+            rest = (rest - reads * input_tokens - kept) // (reads + writes)
+        if rest < writes:
+            return Breach(limit, str(used), str(allowed))
+        room = min(room, rest) if writes or spare else room
+    if budget.max_cost_usd is not None and price is not None:
+        allowed_nano = int(budget.max_cost_usd * NANO)
+        rest_nano = allowed_nano - usage.cost_nanousd - price.cost(input_tokens, 0) * (2 if spare else 1)
+        per_token = price.cost(0, 1) + (price.cost(1, 0) if spare else 0)
+        if rest_nano < price.cost(0, 1) or (allowed_nano == 0 and price.cost(1, 1) > 0):
+            return Breach("max_cost_usd", f"{usage.cost_usd:f}", f"{budget.max_cost_usd:f}")
+        if per_token:
+            kept = min(LAST_ANSWER_TOKENS, wanted // 10) * price.cost(0, 1) if spare else 0
+            room = min(room, max(rest_nano - kept, 0) // per_token)
+    return room

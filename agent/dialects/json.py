@@ -1,0 +1,144 @@
+"""The dialect of forced JSON, for servers and small models without tool calling. Pure.
+
+The whole reply is forced through `response_format` into one JSON object: a tool call, or the arguments of the exit. An agent
+without tools has nothing but the exit, so that its output schema alone is the reply's schema.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, with_note
+from agent.dialects.calls import read_calls
+from agent.dialects.tools import CUT, EMPTY, instruction_tokens
+from agent.messages import Message, Role
+from agent.models.base import ModelReply, ModelRequest, RawToolCall, ToolSpecification
+from agent.models.finish_reasons import FinishKind, finish_kind
+from agent.text import well_formed
+
+if TYPE_CHECKING:
+    from agent.program import Program
+
+UNREADABLE = 'Your reply was not one JSON object of the form {"tool": "<name>", "arguments": {…}}. Reply with nothing else.'
+
+
+class JsonDialect:
+    """One JSON object a reply."""
+
+    name = "json"
+
+    def request(self, program: "Program", messages: Sequence[Message], asking: Asking) -> ModelRequest:
+        """The instruction with the tools in words, the history as plain turns, and the schema of the reply."""
+        offered = (program.exit_specification,) if asking.last else program.specifications
+        turns = [Message(role=Role.SYSTEM, content=instruction(program)), *(_as_turn(m, program) for m in messages)]
+        return ModelRequest(
+            messages=with_note(turns, asking, "This is your last reply: give the best result you have."),
+            response_schema=reply_schema(offered, program),
+            max_tokens=asking.max_tokens,
+            temperature=program.temperature,
+            timeout=asking.timeout,
+            run_id=asking.run_id,
+            step=asking.step,
+            attempt=asking.attempt,
+        )
+
+    def read(self, reply: ModelReply, program: "Program", asking: Asking) -> Reading:
+        """The one call that the object says. A cut object is never half an answer, not even the last one."""
+        if reply.refusal:
+            return Declined(well_formed(reply.refusal))
+        text = well_formed(reply.content or "").strip()
+        if not text:
+            return Unusable("empty_reply", EMPTY)
+        try:
+            value: object = json.loads(text)
+        except (ValueError, RecursionError):
+            cut = finish_kind(reply.finish_reason) is FinishKind.LENGTH
+            return Unusable("cut_off", CUT, text) if cut else Unusable("unusable_reply", UNREADABLE, text)
+        raw = _call_of(value, program, only_exit=asking.last or len(program.specifications) == 1)
+        if raw is None:
+            return Unusable("unusable_reply", UNREADABLE, text)
+        return Calls(read_calls([raw], step=asking.step, finish_reason=reply.finish_reason))
+
+    def overhead(self, program: "Program") -> int:
+        """The instruction and all tools."""
+        return instruction_tokens(program)
+
+
+def instruction(program: "Program") -> str:
+    """The goal, the tools in words, and the form of a reply."""
+    goal = program.instruction.content or ""
+    if len(program.specifications) == 1:
+        schema = json.dumps(program.exit_specification.parameters, ensure_ascii=False)
+        return f"{goal}\n\nReply with one JSON object that fits this JSON Schema, and nothing else:\n{schema}"
+    tools = "\n".join(
+        f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
+        for tool in program.specifications
+    )
+    return (
+        f"{goal}\n\nYou work by calling one tool a turn. Tools:\n{tools}\n\n"
+        f'Reply with one JSON object {{"tool": "<name>", "arguments": {{…}}}} and nothing else. '
+        f"Call `{program.exit.name}` once the task is done."
+    )
+
+
+def reply_schema(offered: Sequence[ToolSpecification], program: "Program") -> Mapping[str, object]:
+    """The schema that a reply is forced into: any one of the offered calls, or the exit's arguments alone."""
+    if len(offered) == 1 and offered[0].name == program.exit.name:
+        return offered[0].parameters
+    definitions: dict[str, object] = {}
+    variants = [
+        {
+            "type": "object",
+            "properties": {"tool": {"const": tool.name}, "arguments": _hoisted(tool, definitions)},
+            "required": ["tool", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in offered
+    ]
+    return {"anyOf": variants} | ({"$defs": definitions} if definitions else {})
+
+
+def _hoisted(tool: ToolSpecification, definitions: dict[str, object]) -> object:
+    """The tool's parameters with their `$defs` moved to the root under names of the tool's own."""
+
+    def rewritten(node: object) -> object:
+        match node:
+            case dict():
+                mapping = cast("dict[str, object]", node)
+                return {
+                    key: value.replace("#/$defs/", f"#/$defs/{tool.name}.")
+                    if key == "$ref" and isinstance(value, str)
+                    else rewritten(value)
+                    for key, value in mapping.items()
+                }
+            case list():
+                return [rewritten(item) for item in cast("list[object]", node)]
+            case _:
+                return node
+
+    own = cast("Mapping[str, object]", tool.parameters.get("$defs", {}))
+    definitions.update({f"{tool.name}.{name}": rewritten(schema) for name, schema in own.items()})
+    return rewritten({key: value for key, value in tool.parameters.items() if key != "$defs"})
+
+
+def _as_turn(message: Message, program: "Program") -> Message:
+    """A message as a model without tool calling knows turns: only system, user and assistant speak."""
+    if message.role is Role.TOOL:
+        return Message(role=Role.USER, content=f"Result of {message.name}:\n{message.content}")
+    if not message.tool_calls:
+        return message
+    call = message.tool_calls[0]
+    only_exit = len(program.specifications) == 1
+    content = call.arguments if only_exit else f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
+    return Message(role=Role.ASSISTANT, content=content)
+
+
+def _call_of(value: object, program: "Program", *, only_exit: bool) -> RawToolCall | None:
+    """The call that an object says; where there is nothing but the exit, the object is the exit's arguments."""
+    if not isinstance(value, dict):
+        return None
+    fields = cast("dict[str, object]", value)
+    name, arguments = fields.get("tool"), fields.get("arguments")
+    if isinstance(name, str) and isinstance(arguments, dict) and set(fields) == {"tool", "arguments"}:
+        return RawToolCall(name=name, arguments=cast("dict[str, object]", arguments))
+    return RawToolCall(name=program.exit.name, arguments=fields) if only_exit else None

@@ -1,0 +1,404 @@
+"""The one place where a run is moved: decide, commit, perform, and again.
+
+    what happened ─▶ events ─▶ fold into the state ─▶ decide ─▶ ONE commit (what happened + what comes next) ─▶ perform
+
+Everything that happens reaches the driver through its mailbox, one message at a time: the end of a model call or of a tool,
+and what others want of the run. Nothing is performed before the commit that announces it is acknowledged.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agent.budget import Breach, Elapsed, Reservation, Usage, left
+from agent.context import ActionContext, RunIdentity, ToolContext
+from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
+from agent.events import BudgetChanged, Event, ModelFailed, ModelReplied, Recorded, RunReleased, ToolReturned
+from agent.execution import ToolEnd, execute
+from agent.journal import Commit, Journal, News, Target
+from agent.models.base import ModelReply
+from agent.program import Program
+from agent.report import Observer, SilentObserver, StepReporter
+from agent.state import Mark, OpenCall, RunState
+from agent.step import (
+    AskModel,
+    Ended,
+    Finish,
+    Hold,
+    StartTools,
+    cancel_events,
+    decide,
+    doubtful,
+    exceeded,
+    failure_events,
+    lost_call_events,
+    reply_events,
+    tool_events,
+)
+
+HOLD_MS: Final = 2_000
+"""A wait before the next attempt that is longer than this is not spent in a worker: the run is parked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEnd:
+    """A model call ended, with a reply or an error."""
+
+    asked: AskModel
+    answer: ModelReply | ModelError
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PauseEnd:
+    """The wait before the next attempt is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Somebody wants the run to end."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The run shall be given back: at the next border of a step, or `at_once`, whatever is under way."""
+
+    why: Literal["yield", "drain"]
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Work on the run ended with an error that is neither a tool's nor a model's: it unwinds the driver."""
+
+    error: BaseException
+
+
+Message = ModelEnd | ToolEnd | PauseEnd | Cancel | Leave | Crash
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait here before the next attempt."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the run back."""
+
+    to: Literal["queued", "waiting"]
+    why: Literal["yield", "drain", "waiting"]
+    wait: str = ""
+    delay_ms: int = 0
+
+
+Plan = AskModel | StartTools | Hold | Ended | Pause | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """How an activation ended: the run's new status, and why it was given back if it was."""
+
+    status: Target
+    why: str = ""
+    delay_ms: int = 0
+
+
+class Driver:
+    """Moves one run through one activation.
+
+    Args:
+        hold_ms: The longest wait before another attempt that is spent here, in milliseconds; None: any.
+        max_steps: Steps after which the run is given back; None: no limit.
+        queued_ms: Milliseconds that the run had been due when it was claimed, for the log.
+    """
+
+    def __init__(
+        self,
+        identity: RunIdentity,
+        program: Program,
+        state: RunState,
+        journal: Journal,
+        dependencies: ActionContext | None,
+        *,
+        observer: Observer | None = None,
+        hold_ms: int | None = HOLD_MS,
+        max_steps: int | None = None,
+        queued_ms: int = 0,
+    ) -> None:
+        self.state = state
+        self._identity = identity
+        self._program = program
+        self._journal = journal
+        self._dependencies = dependencies
+        self._reporter = StepReporter(observer or SilentObserver(), queued_ms)
+        self._hold_ms = hold_ms
+        self._last_step = None if max_steps is None else state.head.step + max_steps
+        self._mailbox: asyncio.Queue[Message] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._active_before = state.head.usage.active_ms
+        self._started = time.monotonic()
+        # Since the last commit:
+        self._events: list[Event] = []
+        self._charge: Usage | None = None
+        self._added = 0
+        # Under way:
+        self._asked: AskModel | None = None
+        self._pause: Pause | None = None
+        self._leave: Leave | None = None
+
+    def post(self, message: Cancel | Leave | Crash) -> None:
+        """Tells the driver what somebody wants of the run. It is dealt with behind what came before."""
+        self._mailbox.put_nowait(message)
+
+    async def drive(self, *, lost: Reservation | None = None) -> Departure:
+        """Moves the run until it ends, waits or is given back.
+
+        Args:
+            lost: The reservation of a model call that an earlier activation left open.
+
+        Raises:
+            LeaseLost: Another worker owns the run now; nothing more was written.
+        """
+        try:
+            self._take_over(lost)
+            while True:
+                departure = await self._advance()
+                if departure is not None:
+                    return departure
+                if not self._events:
+                    self._absorb(await self._mailbox.get())
+                while not self._mailbox.empty():  # whatever is ready goes into one commit
+                    self._absorb(self._mailbox.get_nowait())
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    def _take_over(self, lost: Reservation | None) -> None:
+        """Says what has to be said before anything new: a lost model call is charged, calls in doubt are decided."""
+        active_ms = self._elapsed().active_ms
+        if lost is not None:
+            self._happened(lost_call_events(self.state, lost, active_ms=active_ms))
+        if self.state.exchange is not None:
+            answers, again = doubtful(self.state.exchange, self._program, active_ms=active_ms)
+            self._happened(answers)
+            for open_call in again:
+                open_call.mark = Mark.PLANNED
+
+    async def _advance(self) -> Departure | None:
+        """Decides, commits and performs. Returns how the activation ended, if it did."""
+        plan = self._plan()
+        if isinstance(plan, Hold) and not self._events:
+            return None
+        commit = self._commit(plan)
+        before = time.monotonic()
+        news = await self._journal.commit(commit)
+        self._events, self._charge, self._added = [], None, 0
+        self._reporter.committed(
+            commit.events,
+            exchange_open=self.state.exchange is not None,
+            ms=int((time.monotonic() - before) * 1000),
+        )
+        if commit.to != "running" and not news.stayed:
+            return Departure(commit.to, commit.wait, commit.delay_ms or 0)
+        if not news.cancel and not news.over:
+            self._perform(plan)
+        self._hear(news)
+        return None
+
+    def _plan(self) -> Plan:
+        """What to do next, seen what is under way and what others want."""
+        if self.state.head.ended:
+            return Ended(self.state.head.ended)
+        if self._leave is not None and self._leave.at_once:
+            return self._give_back(self._leave)
+        if self._pause is not None:
+            if self._leave is not None or (self._hold_ms is not None and self._pause.ms > self._hold_ms):
+                self._happened([RunReleased(why="waiting", active_ms=self._elapsed().active_ms)])
+                return Release("waiting", "waiting", "rate_limit", self._pause.ms)
+            return self._pause if not self._tasks else Hold()
+        if self._asked is not None:
+            return Hold()
+        intent = decide(self.state, self._program, self._identity.run_id, self._elapsed())
+        if isinstance(intent, Finish):
+            self._happened([intent.event])
+            return Ended(self.state.head.ended)
+        if isinstance(intent, AskModel):
+            if self._leave is not None:
+                return self._give_back(self._leave)
+            if self._last_step is not None and self.state.head.step >= self._last_step:
+                return self._give_back(Leave("yield"))
+        return intent
+
+    def _give_back(self, leave: Leave) -> Release:
+        """The run goes back into the queue. A model call that is given up may have been billed."""
+        active_ms = self._elapsed().active_ms
+        if self._asked is not None:
+            self._happened(lost_call_events(self.state, self._asked.reservation, active_ms=active_ms))
+            self._charge, self._asked = self._asked.reservation.as_usage(), None
+        self._happened([RunReleased(why=leave.why, active_ms=active_ms)])
+        return Release("queued", leave.why)
+
+    def _commit(self, plan: Plan) -> Commit:
+        """The one commit that carries what happened and announces the plan."""
+        marks: dict[str, Mark | None] = {event.call: None for event in self._events if isinstance(event, ToolReturned)}
+        to: Target = "running"
+        wait, delay_ms = "", None
+        asked = self._asked
+        match plan:
+            case StartTools(calls=calls):
+                marks |= dict.fromkeys((call.key for call in calls), Mark.STARTED)
+            case AskModel():
+                asked = plan
+            case Ended(status=status):
+                to = status
+            case Release():
+                to, wait, delay_ms = plan.to, plan.wait, plan.delay_ms
+            case Pause() | Hold():
+                pass
+        return Commit(
+            events=tuple(self._events),
+            checkpoint=self.state.head,
+            to=to,
+            wait=wait,
+            delay_ms=delay_ms,
+            opening=asked.reservation if asked else None,
+            charge=self._charge,
+            marks=marks,
+            acknowledged=self._added,
+            budget=self.state.head.budget if self._added else None,
+        )
+
+    def _perform(self, plan: Plan) -> None:
+        """Starts what was announced."""
+        match plan:
+            case AskModel():
+                self._asked = plan
+                self._start(self._ask(plan))
+            case StartTools(calls=calls):
+                for open_call in calls:
+                    open_call.mark = Mark.STARTED
+                    self._start(self._run_tool(open_call))
+            case Pause(ms=ms):
+                self._start(self._wait(ms))
+            case Hold() | Ended() | Release():
+                pass
+
+    def _hear(self, news: News) -> None:
+        """Deals with what the commit's answer brought."""
+        for added in news.added:
+            budget = self.state.head.budget.raised(added)
+            self._happened([BudgetChanged(budget=budget, active_ms=self._elapsed().active_ms)])
+            self._added += 1
+        if news.cancel:
+            self._absorb(Cancel(news.cancel))
+        elif news.over:
+            breach = Breach(news.over, "its limit", "no more")
+            self._happened([exceeded(self.state, breach)])
+
+    def _absorb(self, message: Message) -> None:
+        """Turns a message into events, folded at once. Behind the end of a run nothing happens any more."""
+        if isinstance(message, Crash):
+            raise message.error
+        if self.state.head.ended not in ("", "budget_exceeded"):
+            return
+        active_ms = self._elapsed().active_ms
+        match message:
+            case ModelEnd(asked=asked, answer=answer, ms=ms):
+                if asked is not self._asked:
+                    return
+                self._asked = None
+                events = (
+                    failure_events(
+                        self.state, self._program, asked, answer, jitter=random.random(), ms=ms, active_ms=active_ms  # noqa: S311
+                    )
+                    if isinstance(answer, ModelError)
+                    else reply_events(self.state, self._program, asked, answer, ms=ms, active_ms=active_ms)
+                )
+                self._model_ended(events[0])
+                self._happened(events)
+            case ToolEnd(call=call, outcome=outcome, content=content, result=result, ms=ms):
+                self._happened(
+                    tool_events(self._program, call, outcome, content, result=result, ms=ms, active_ms=active_ms)
+                )
+            case PauseEnd():
+                self._pause = None
+            case Cancel(reason=reason):
+                if self._asked is not None:
+                    self._charge = self._asked.reservation.as_usage()
+                self._happened(cancel_events(self.state, self._program, self._asked, reason, active_ms=active_ms))
+                self._asked = None
+            case Leave():
+                self._leave = message
+
+    def _model_ended(self, first: Event) -> None:
+        if isinstance(first, ModelReplied):
+            self._charge = first.usage
+        elif isinstance(first, ModelFailed):
+            self._charge = first.usage
+            self._pause = None if first.retry_ms is None else Pause(first.retry_ms)
+
+    def _happened(self, events: Sequence[Event]) -> None:
+        """Folds events into the state and keeps them for the next commit."""
+        for event in events:
+            self.state.apply(Recorded(seq=self.state.head.seq + 1, at=0, event=event))
+        self._events += events
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._mailbox.put_nowait(Crash(error))
+
+    async def _ask(self, asked: AskModel) -> None:
+        await self._journal.permit()
+        request = self._program.dialect.request(self._program, self.state.history, asked.asking)
+        before = time.monotonic()
+        answer: ModelReply | ModelError
+        try:
+            async with asyncio.timeout(asked.asking.timeout) as deadline:
+                answer = await self._program.model.complete(request)
+        except ModelError as error:
+            answer = error
+        except TimeoutError as error:
+            late = deadline.expired()
+            words = f"no reply within {asked.asking.timeout:g} s" if late else f"TimeoutError: {error}"
+            answer = ModelUnavailable(words, billed=late)
+        except Exception as error:  # noqa: BLE001 - a client's own fault ends this run, not its neighbours
+            answer = ModelRefusedRequest(f"{type(error).__name__}: {error}", billed=True)
+        self._mailbox.put_nowait(ModelEnd(asked, answer, int((time.monotonic() - before) * 1000)))
+
+    async def _run_tool(self, open_call: OpenCall) -> None:
+        await self._journal.permit()
+        head = self.state.head
+        call = ToolContext(
+            run_id=self._identity.run_id,
+            session=self._identity.session,
+            tenant=self._identity.tenant,
+            agent=self._identity.agent,
+            step=head.step,
+            call_key=open_call.key,
+            idempotency_key=f"{self._identity.run_id}:{open_call.key}",
+            metadata=self._identity.metadata,
+            budget_left=left(head.budget, head.usage, head.step, self._elapsed()),
+        )
+        self._mailbox.put_nowait(await execute(self._program, open_call, self._dependencies, call))
+
+    async def _wait(self, ms: int) -> None:
+        await asyncio.sleep(ms / 1000)
+        self._mailbox.put_nowait(PauseEnd())
+
+    def _elapsed(self) -> Elapsed:
+        active_ms = self._active_before + int((time.monotonic() - self._started) * 1000)
+        return Elapsed(active_ms=active_ms, wall_ms=self._journal.wall_ms())

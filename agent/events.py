@@ -1,0 +1,276 @@
+"""The typed events of a run: the wire format of its record, of the live stream and of replay.
+
+A run is what its events say: `agent.state` folds them, live and on replay alike. An event is written once, in JSON, with its
+`type` first. New fields have defaults; a changed meaning is a new type. A reader that meets a type it does not know gets an
+`UnknownEvent` and passes over it; whether a worker may go on with a run at all is decided by the checkpoint's schema version.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json, to_json
+
+from agent.budget import NO_USAGE, Budget, Usage
+from agent.errors import BrokenRecord
+from agent.messages import ToolCall
+
+FailureReason = Literal[
+    "model_unavailable",  # every attempt to get a reply failed
+    "model_refused_request",  # the server will not answer this request
+    "refused",  # the model declined the task
+    "empty_reply",  # replies without text and without calls
+    "cut_off",  # replies that the output limit cut, again and again
+    "unusable_reply",  # replies in which no call could be executed, again and again
+    "invalid_output",  # results that do not fit the output schema, again and again
+    "result_too_large",  # the result is beyond the size of an event
+    "outcome_unknown",  # a tool with on_unknown="fail" was cut off
+    "unknown_price",  # a money limit without a price
+    "worker_lost",  # workers died at this run again and again
+    "agent_error",  # the agent's own code failed outside of a tool
+]
+
+Outcome = Literal[
+    "ok",  # the tool returned
+    "error",  # it raised; the model reads why
+    "invalid",  # the arguments did not fit its schema, or there is no such tool: not executed
+    "invalid_output",  # the result that the exit was called with does not fit the output schema
+    "cut_off",  # the output limit cut its arguments: not executed
+    "over_budget",  # not executed: no tool calls left
+    "unknown",  # it had started and nobody knows how it ended
+    "interrupted",  # the run ended while it ran
+    "rejected",  # a person said no
+]
+
+
+class Event(BaseModel):
+    """One fact about a run.
+
+    Attributes:
+        active_ms: Milliseconds in which workers had held the run when it happened; 0 where no worker was part of it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    type: ClassVar[str] = ""
+
+    active_ms: int = 0
+
+
+class RunCreated(Event):
+    """A run was accepted."""
+
+    type = "run_created"
+    agent: str
+    task: str
+    budget: Budget
+    session: str = ""
+    tenant: str = ""
+    metadata: dict[str, object] = {}
+
+
+class RunClaimed(Event):
+    """A worker took the run: a new activation."""
+
+    type = "run_claimed"
+    worker: str
+    token: str = ""
+
+
+class ModelReplied(Event):
+    """The model's reply of a step, with the calls that it asks for.
+
+    Attributes:
+        finish_reason: As the server wrote it.
+        request_tokens: The estimated size of the request; set against the reported one, it corrects later estimates.
+        ms: Milliseconds that the attempt took.
+    """
+
+    type = "model_replied"
+    step: int
+    content: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    provider_fields: dict[str, object] | None = None
+    model: str = ""
+    usage: Usage = NO_USAGE
+    request_tokens: int = 0
+    ms: int = 0
+
+
+class ModelFailed(Event):
+    """One attempt to get a reply failed.
+
+    Attributes:
+        usage: What it is charged: nothing, or all that was reserved where it may be billed.
+        retry_ms: Milliseconds until the next attempt; None if there is none.
+    """
+
+    type = "model_failed"
+    step: int
+    error: str
+    reason: FailureReason
+    usage: Usage = NO_USAGE
+    retry_ms: int | None = None
+    ms: int = 0
+
+
+class ReplyRejected(Event):
+    """A reply could not be used; the model is told why and asked again."""
+
+    type = "reply_rejected"
+    step: int
+    reason: FailureReason
+    message: str
+
+
+class ToolReturned(Event):
+    """A tool call was answered.
+
+    Attributes:
+        call: The call's key, `<step>.<index>`.
+        ms: Milliseconds that the execution took.
+    """
+
+    type = "tool_returned"
+    call: str
+    name: str
+    outcome: Outcome
+    content: str
+    ms: int = 0
+
+
+class BudgetChanged(Event):
+    """The run's limits were raised or replaced."""
+
+    type = "budget_changed"
+    budget: Budget
+
+
+class RunReleased(Event):
+    """A worker gave the run back. It is queued again, or waits."""
+
+    type = "run_released"
+    why: Literal["yield", "drain", "waiting", "released"]
+
+
+class RunRequeued(Event):
+    """The run's worker was lost; the run is queued again."""
+
+    type = "run_requeued"
+    why: str
+
+
+class RecordWentBack(Event):
+    """Redis lost the last commits of this run (a failover or a restart); it goes on from what is left."""
+
+    type = "record_went_back"
+    lost: int
+
+
+class RunResumed(Event):
+    """A person set a failed or budget_exceeded run going again."""
+
+    type = "run_resumed"
+    budget: Budget | None = None
+
+
+class RunCompleted(Event):
+    """The end: the task is done. `output` is the result as JSON, of the shape of the agent's output schema."""
+
+    type = "run_completed"
+    output: object = None
+
+
+class RunFailed(Event):
+    """The end: it cannot go on by itself. `error` is for people, `reason` for programs."""
+
+    type = "run_failed"
+    reason: FailureReason
+    error: str
+    partial: str | None = None
+
+
+class RunCancelled(Event):
+    """The end: somebody cancelled it."""
+
+    type = "run_cancelled"
+    reason: str = "user"
+
+
+class RunBudgetExceeded(Event):
+    """The end, until it is resumed with a larger budget."""
+
+    type = "run_budget_exceeded"
+    limit: str
+    used: str
+    allowed: str
+    partial: str | None = None
+
+
+class UnknownEvent(Event):
+    """An event of a type that this version does not know; `kind` and `data` are as they were read."""
+
+    type = "unknown"
+    kind: str
+    data: dict[str, object] = {}
+
+
+TYPES: dict[str, type[Event]] = {
+    event.type: event
+    for event in (
+        RunCreated,
+        RunClaimed,
+        ModelReplied,
+        ModelFailed,
+        ReplyRejected,
+        ToolReturned,
+        BudgetChanged,
+        RunReleased,
+        RunRequeued,
+        RecordWentBack,
+        RunResumed,
+        RunCompleted,
+        RunFailed,
+        RunCancelled,
+        RunBudgetExceeded,
+    )
+}
+
+
+class Recorded(BaseModel):
+    """An event in its place: `seq` counts 1, 2, 3, … within the run; `at` is milliseconds since 1970 by the store's clock."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seq: int
+    at: int
+    event: Event
+
+
+def encode(event: Event) -> bytes:
+    """The event as JSON. Defaults are left out, so that what is stored is what was said."""
+    body = event.model_dump_json(exclude_defaults=True)
+    separator = "" if body == "{}" else ","
+    return f'{{"type":"{event.type}"{separator}{body[1:]}'.encode()
+
+
+def decode(body: bytes) -> Event:
+    """The event that was encoded.
+
+    Raises:
+        BrokenRecord: The bytes are not an event.
+    """
+    try:
+        data = from_json(body)
+        kind = data.pop("type")
+        found = TYPES.get(kind)
+        return found.model_validate(data) if found else UnknownEvent(kind=kind, data=data)
+    except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
+        raise BrokenRecord(f"not an event: {body[:80]!r}") from error
+
+
+def as_json(recorded: Recorded) -> bytes:
+    """A recorded event as one JSON line for people and programs: seq, at, type and the event's fields."""
+    return to_json(
+        {"seq": recorded.seq, "at": recorded.at, "type": recorded.event.type, **recorded.event.model_dump(exclude_defaults=True)}
+    )

@@ -1,0 +1,106 @@
+"""The journal: where a run's commits go. One protocol, so that a run in process and a durable run are one engine.
+
+A commit carries what happened and announces what comes next, in one piece. The in-memory journal is for `agent.run()`; the
+one in Redis is `worker.journal`.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agent.budget import Budget, Reservation, Usage
+from agent.events import Event, Recorded
+from agent.state import Checkpoint, Mark
+
+Target = Literal["running", "queued", "waiting", "completed", "failed", "cancelled", "budget_exceeded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One atomic move of a run.
+
+    Attributes:
+        events: What happened, in order.
+        checkpoint: The head of the state behind these events.
+        to: The status behind the commit; all but `running` end the activation.
+        wait, delay_ms: For `queued` and `waiting`: what for, and milliseconds until it is due (None: no deadline).
+        opening: The model call that starts once this is acknowledged.
+        charge: What the model call that was open turned out to use; None where none was open.
+        marks: Tool calls that start once this is acknowledged (STARTED) or are planned, by their key; None takes a mark away.
+        acknowledged: How many inbox entries these events contain.
+        budget: The new limits, where they changed.
+    """
+
+    events: Sequence[Event]
+    checkpoint: Checkpoint
+    to: Target = "running"
+    wait: str = ""
+    delay_ms: int | None = None
+    opening: Reservation | None = None
+    charge: Usage | None = None
+    marks: Mapping[str, Mark | None] = field(default_factory=dict[str, Mark | None])
+    acknowledged: int = 0
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What arrived meanwhile: every commit answers with it.
+
+    Attributes:
+        cancel: Why the run shall end ('' : it shall not).
+        added: Limits to add on top, one entry for each `add_budget`.
+        over: The ledger that has no room for the opening; it was not granted.
+        stayed: The run did not leave `running` as asked, since news came first.
+    """
+
+    cancel: str = ""
+    added: Sequence[Budget] = ()
+    over: str = ""
+    stayed: bool = False
+
+
+NO_NEWS = News()
+
+
+class Journal(Protocol):
+    """Takes commits, one at a time.
+
+    Raises:
+        LeaseLost: From every method, once another worker owns the run.
+    """
+
+    async def commit(self, commit: Commit) -> News:
+        """Writes one commit. When it returns, the commit is durable as far as the store promises."""
+        ...
+
+    async def permit(self) -> None:
+        """Returns once it is sure that this process still owns the run: called before every effect outside."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the run was submitted, by the store's clock."""
+        ...
+
+
+class MemoryJournal:
+    """The journal of a run that lives in this process only."""
+
+    def __init__(self) -> None:
+        self.events: list[Recorded] = []
+        self._started = time.monotonic()
+
+    async def commit(self, commit: Commit) -> News:
+        """Keeps the events."""
+        now = int(time.time() * 1000)
+        first = len(self.events) + 1
+        self.events += [Recorded(seq=first + i, at=now, event=event) for i, event in enumerate(commit.events)]
+        return NO_NEWS
+
+    async def permit(self) -> None:
+        """Nobody else can own the run."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the journal was made."""
+        return int((time.monotonic() - self._started) * 1000)

@@ -1,0 +1,52 @@
+"""An agent, made ready to run: what the step machine and the driver look up at every step, worked out once."""
+
+from dataclasses import dataclass, replace
+
+from agent.dialects.base import Dialect
+from agent.environment import Environment
+from agent.messages import Message
+from agent.models.base import ModelClient, ToolSpecification
+from agent.output import OutputSchema
+from agent.registry import ActionRegistry
+from agent.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What stays the same over all runs of an agent in a process.
+
+    Attributes:
+        instruction: The system message.
+        exit: The one terminal tool.
+        output: The schema of the result; None where the agent's own terminal tool gives it.
+        overhead: Estimated tokens of a request beside its messages.
+        parallel: The most tool calls of one run at once.
+        max_attempts: Attempts to get one reply, before the run fails.
+        max_unusable: Replies in a row of which nothing could be used, before the run fails.
+        max_tokens: Output tokens that a model call asks for; None: 4,096, or what is left.
+        model_timeout: Seconds for one attempt.
+        result_limit: Characters of a tool's result that the model reads; the rest is cut, and it is told so.
+    """
+
+    name: str
+    instruction: Message
+    registry: ActionRegistry
+    exit: Tool
+    specifications: tuple[ToolSpecification, ...]
+    exit_specification: ToolSpecification
+    output: OutputSchema[object] | None
+    environment: Environment
+    model: ModelClient
+    dialect: Dialect
+    overhead: int
+    parallel: int = 8
+    max_attempts: int = 6
+    max_unusable: int = 4
+    max_tokens: int | None = None
+    temperature: float | None = None
+    model_timeout: float = 120.0
+    result_limit: int = 200_000
+
+    def with_overhead(self, tokens: int) -> "Program":
+        """The same program, once it is known what its requests carry beside the messages."""
+        return replace(self, overhead=tokens)

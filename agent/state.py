@@ -1,0 +1,282 @@
+"""The state of a run, and the fold that makes it from events. Pure: the only way in which a state changes.
+
+A checkpoint is the small head of a state at one sequence number. The state is the checkpoint, the history of messages and
+the exchange that is under way (a reply with the calls that it asks for). Restoring is: take the checkpoint, read the events
+for the history, and let those behind the checkpoint move the head as well. It gives what folding all events gives.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent.budget import NO_USAGE, Budget, Usage
+from agent.errors import BrokenRecord
+from agent.events import (
+    BudgetChanged,
+    Event,
+    FailureReason,
+    ModelFailed,
+    ModelReplied,
+    Recorded,
+    ReplyRejected,
+    RunBudgetExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    RunResumed,
+    ToolReturned,
+)
+from agent.messages import INTERRUPTED, Message, Role, ToolCall
+from agent.tokens import MESSAGE_TOKENS, estimate
+
+SCHEMA_VERSION = 1
+"""The newest checkpoint that this code reads. A worker that meets a newer one leaves the run to newer workers."""
+
+
+NOT_EXECUTED = frozenset({"invalid", "invalid_output", "cut_off", "over_budget", "rejected"})
+"""Outcomes of tool calls that were answered without being executed."""
+
+
+_REASONS: dict[str, FailureReason] = {"cut_off": "cut_off", "invalid_output": "invalid_output"}
+
+
+class Mark(StrEnum):
+    """How far a tool call has come. STARTED says: by this activation; DOUBTFUL: by an earlier one that did not end it."""
+
+    PLANNED = "planned"
+    STARTED = "started"
+    DOUBTFUL = "doubtful"
+
+
+class Checkpoint(BaseModel):
+    """The small head of a run's state: no texts, no arguments.
+
+    Attributes:
+        seq: The last event that it contains.
+        step: Model replies so far.
+        attempts: Failed attempts to get the next reply, in a row.
+        unusable: Replies in a row of which nothing could be used.
+        unusable_reason: Why, of the last of them.
+        reported_tokens, estimated_tokens: Input tokens of the last request, as reported and as estimated.
+        ended: The status of a run that has ended, else ''.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    schema_version: int = SCHEMA_VERSION
+    seq: int = 0
+    step: int = 0
+    attempts: int = 0
+    unusable: int = 0
+    unusable_reason: FailureReason | None = None
+    reported_tokens: int = 0
+    estimated_tokens: int = 0
+    usage: Usage = NO_USAGE
+    budget: Budget = Budget()
+    ended: str = ""
+
+    def to_bytes(self) -> bytes:
+        """JSON, defaults left out."""
+        return self.model_dump_json(exclude_defaults=True).encode()
+
+    @classmethod
+    def of(cls, data: bytes) -> "Checkpoint":
+        """The checkpoint that was written, upgraded where an older version wrote it.
+
+        Raises:
+            BrokenRecord: It cannot be read, or a newer version wrote it.
+        """
+        try:
+            checkpoint = cls.model_validate_json(data or b"{}")
+        except ValidationError as error:
+            raise BrokenRecord(f"the checkpoint cannot be read: {error.error_count()} errors") from error
+        if checkpoint.schema_version > SCHEMA_VERSION:
+            raise BrokenRecord(f"the checkpoint has schema version {checkpoint.schema_version}, known is {SCHEMA_VERSION}")
+        return checkpoint
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A tool call of the exchange under way. `key` is `<step>.<index>`."""
+
+    key: str
+    call: ToolCall
+    mark: Mark = Mark.PLANNED
+    answer: ToolReturned | None = None
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A reply with tool calls, and the answers so far. It enters the history as a whole, answers in the order of the calls."""
+
+    reply: Message
+    calls: dict[str, OpenCall]
+
+    @property
+    def unanswered(self) -> Iterator[OpenCall]:
+        """The calls without an answer, in order."""
+        return (call for call in self.calls.values() if call.answer is None)
+
+    def messages(self) -> list[Message]:
+        """The exchange as messages: every call answered once, in order."""
+        answers = ((open_call.call, open_call.answer) for open_call in self.calls.values())
+        return [self.reply] + [
+            Message(
+                role=Role.TOOL,
+                tool_call_id=call.id,
+                name=call.name,
+                content=answer.content if answer else INTERRUPTED,
+            )
+            for call, answer in answers
+        ]
+
+
+def tokens_of(message: Message) -> int:
+    """The estimated tokens of one message."""
+    count = MESSAGE_TOKENS + estimate(message.content or "") + estimate(message.reasoning or "")
+    return count + sum(estimate(call.name) + estimate(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls)
+
+
+@dataclass(slots=True)
+class RunState:
+    """All that the step machine looks at.
+
+    Attributes:
+        head: The checkpoint.
+        history: Complete messages; no call in it is unanswered.
+        history_tokens: Their estimated tokens, summed as they came.
+        exchange: The reply whose calls are not all answered yet.
+        created_at: Milliseconds since 1970, by the store's clock.
+    """
+
+    head: Checkpoint = field(default_factory=Checkpoint)
+    history: list[Message] = field(default_factory=list[Message])
+    history_tokens: int = 0
+    exchange: Exchange | None = None
+    created: RunCreated | None = None
+    created_at: int = 0
+
+    @classmethod
+    def restore(cls, checkpoint: Checkpoint, events: Iterable[Recorded]) -> "RunState":
+        """The state at the last of the events, which must begin with the run's first.
+
+        Raises:
+            BrokenRecord: The events do not follow one another, or do not fit together.
+        """
+        state = cls(head=checkpoint)
+        expected = 1
+        for recorded in events:
+            if recorded.seq != expected:
+                raise BrokenRecord(f"event {expected} is missing: the next one is {recorded.seq}")
+            state.apply(recorded)
+            expected += 1
+        if state.head.seq >= expected:
+            raise BrokenRecord(f"the checkpoint is at event {state.head.seq}, but only {expected - 1} are there")
+        return state
+
+    def apply(self, recorded: Recorded) -> None:
+        """Folds one event in. Events at or below the checkpoint's seq only add to the history."""
+        closed = self._remember(recorded)
+        if recorded.seq > self.head.seq:
+            self._advance(recorded.event)
+            if closed:
+                self._judge(closed)
+            self.head.seq = recorded.seq
+
+    def messages(self) -> list[Message]:
+        """The history, with the exchange under way closed: calls without an answer have an unknown outcome."""
+        return self.history + (self.exchange.messages() if self.exchange else [])
+
+    @property
+    def last_text(self) -> str | None:
+        """The last text that the model wrote: what there is of an answer when a run ends early."""
+        if self.exchange and self.exchange.reply.content:
+            return self.exchange.reply.content
+        return next((m.content for m in reversed(self.history[-64:]) if m.role is Role.ASSISTANT and m.content), None)
+
+    def _append(self, message: Message) -> None:
+        self.history.append(message)
+        self.history_tokens += tokens_of(message)
+
+    def _remember(self, recorded: Recorded) -> Exchange | None:
+        """Adds the event to the history; returns the exchange that it closes, if it closes one."""
+        event = recorded.event
+        match event:
+            case ModelReplied():
+                reply = Message(
+                    role=Role.ASSISTANT,
+                    content=event.content,
+                    tool_calls=event.calls,
+                    reasoning=event.reasoning,
+                    provider_fields=event.provider_fields,
+                )
+                if event.calls:
+                    keys = ((f"{event.step}.{index}", call) for index, call in enumerate(event.calls))
+                    self.exchange = Exchange(reply, {key: OpenCall(key, call) for key, call in keys})
+                elif event.content:
+                    self._append(reply)
+            case ToolReturned():
+                if self.exchange is None or event.call not in self.exchange.calls:
+                    raise BrokenRecord(f"an answer to the call {event.call}, which is not open")
+                self.exchange.calls[event.call].answer = event
+                if not any(self.exchange.unanswered):
+                    closed, self.exchange = self.exchange, None
+                    for message in closed.messages():
+                        self._append(message)
+                    return closed
+            case ReplyRejected():
+                self._append(Message(role=Role.USER, content=event.message))
+            case RunCreated():
+                self.created, self.created_at = event, recorded.at
+                self._append(Message(role=Role.USER, content=event.task))
+            case _:
+                pass
+        return None
+
+    def _judge(self, closed: Exchange) -> None:
+        """Counts replies in a row of which no call could be executed."""
+        answers = [open_call.answer for open_call in closed.calls.values() if open_call.answer]
+        if any(answer.outcome not in NOT_EXECUTED for answer in answers):
+            self.head.unusable, self.head.unusable_reason = 0, None
+        else:
+            self.head.unusable += 1
+            self.head.unusable_reason = _REASONS.get(answers[-1].outcome, "unusable_reply")
+
+    def _advance(self, event: Event) -> None:
+        head = self.head
+        match event:
+            case ModelReplied():
+                if event.request_tokens and not event.usage.estimated_tokens:
+                    head.reported_tokens, head.estimated_tokens = event.usage.input_tokens, event.request_tokens
+                head.step, head.attempts = event.step, 0
+                head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
+            case ModelFailed():
+                head.attempts += 1
+                head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
+            case ReplyRejected():
+                head.unusable, head.unusable_reason = head.unusable + 1, event.reason
+            case ToolReturned():
+                executed = int(event.outcome not in NOT_EXECUTED)
+                head.usage = head.usage.plus(Usage(tool_calls=executed), active_ms=event.active_ms)
+            case RunCreated():
+                head.budget = event.budget
+            case BudgetChanged():
+                head.budget = event.budget
+                if head.ended == "budget_exceeded":  # the limits were raised just before the end was final
+                    head.ended = ""
+            case RunResumed():
+                head.ended, head.attempts, head.unusable = "", 0, 0
+                head.budget = event.budget or head.budget
+            case RunCompleted():
+                head.ended = "completed"
+            case RunFailed():
+                head.ended = "failed"
+            case RunCancelled():
+                head.ended = "cancelled"
+            case RunBudgetExceeded():
+                head.ended = "budget_exceeded"
+            case _:
+                pass
