@@ -10,7 +10,9 @@
     │   ├── ModelUnavailable          worth another attempt: 429, 5xx, connection, time-out, unreadable reply
     │   └── ModelRefusedRequest       not worth another attempt: 400, 401, 403, 404
     ├── ToolError                     raised inside a tool: its text is what the model reads
-    │   └── InvalidArguments          the model's arguments do not fit the tool's schema
+    │   ├── InvalidArguments          the model's arguments do not fit the tool's schema
+    │   ├── ToolTimeout               it took longer than its `timeout`
+    │   └── UnrenderableResult        it was executed, but its result cannot be shown as text
     ├── RunError                      a run did not (yet) come to a result
     │   ├── RunFailed
     │   ├── BudgetExceeded
@@ -92,6 +94,14 @@ class ToolError(PawlError):
 
 class InvalidArguments(ToolError):
     """The arguments that the model wrote do not fit the tool's schema. Names each field by its path."""
+
+
+class ToolTimeout(ToolError):
+    """The tool took longer than its `timeout`. What it had done by then, or goes on to do in its thread, is unknown."""
+
+
+class UnrenderableResult(ToolError):
+    """The tool was executed, but its result cannot be shown as text. No reason to execute it again."""
 
 
 class RunError(PawlError):

@@ -1,0 +1,299 @@
+"""Turns the arguments that a model wrote into the values that a tool takes. Pure.
+
+Three ways to know what fits: a function's signature, a pydantic model, or a JSON Schema written by hand. One rule holds
+for all: a name that the tool does not know is refused, and null for an optional parameter means its default.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NotRequired, Protocol, cast
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
+
+from agent.errors import InvalidArguments, ToolDefinitionError
+from agent.json_schema import JsonSchema
+from agent.schema import Schema, schema_of
+from agent.signature import NO_DEFAULT, Parameter, ToolSignature
+from agent.text import bounded, well_formed
+
+_MOST_PROBLEMS: Final = 10
+_LONGEST_PROBLEM: Final = 300
+
+_CLOSED: Final = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
+_OPEN: Final = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False, extra="allow")
+
+
+class Arguments(Protocol):
+    """What a tool takes, and how it is checked."""
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema that the model sees."""
+        ...
+
+    def values(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The values for the function.
+
+        Raises:
+            InvalidArguments: They do not fit.
+        """
+        ...
+
+
+class SignatureArguments:
+    """The parameters of a function. Values arrive as the types that it declares, at every depth.
+
+    A text that does not fit is read once more as JSON, so that "2", "null" and '["a"]' are taken as they were meant.
+
+    Raises:
+        ToolDefinitionError: A parameter's type cannot be expressed as JSON Schema.
+    """
+
+    def __init__(self, signature: ToolSignature) -> None:
+        self._adapter = _adapter(signature)
+        schema = schema_of(self._adapter)
+        properties = cast("dict[str, Schema]", schema.get("properties", {}))
+        for parameter in signature.parameters:
+            _describe(parameter, properties)
+        self._known = frozenset(properties)
+        self._required = frozenset(cast("list[str]", schema.get("required", [])))
+        self._takes_any = signature.takes_any
+        self.schema: Schema = {
+            "type": "object",
+            "properties": properties,
+            "required": [name for name in properties if name in self._required],
+            **({"additionalProperties": True} if signature.takes_any else {}),
+            **({"$defs": schema["$defs"]} if "$defs" in schema else {}),
+        }
+
+    def values(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The typed values of the arguments that were given; the others are left to the function's own defaults."""
+        known = given if self._takes_any else {name: value for name, value in given.items() if name in self._known}
+        unknown = [] if len(known) == len(given) else _unknown_names(given, self._known)
+        try:
+            values = _validated(self._adapter, lambda text: _without_null(text, self._required), known)
+        except ValidationError as error:
+            raise InvalidArguments(_summary([*unknown, *_problem_lines(error)])) from error
+        if unknown:
+            raise InvalidArguments(_summary(unknown))
+        return values
+
+
+class ModelArguments:
+    """One pydantic model: its fields are the arguments, and the function takes the instance.
+
+    Args:
+        model: The model.
+        parameter: The name of the function's parameter.
+
+    Raises:
+        ToolDefinitionError: The model cannot be expressed as JSON Schema.
+    """
+
+    def __init__(self, model: type[BaseModel], parameter: str) -> None:
+        self._adapter: TypeAdapter[object] = TypeAdapter(model)
+        self._parameter = parameter
+        try:
+            self.schema: Schema = schema_of(self._adapter)
+        except PydanticUserError as error:
+            raise ToolDefinitionError(f"{model.__name__}: {_first_line(error)}") from error
+
+    def values(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The instance, under the name of the function's parameter."""
+        try:
+            return {self._parameter: _validated(self._adapter, dict, given)}
+        except ValidationError as error:
+            raise InvalidArguments(_summary(_problem_lines(error))) from error
+
+
+class SchemaArguments:
+    """A JSON Schema written by hand. Values are checked and passed on as they are, never coerced.
+
+    Raises:
+        ValueError: The schema is wrong.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._json_schema = JsonSchema(schema)
+        self._known = frozenset(cast("dict[str, object]", schema.get("properties", {})))
+        self._required = frozenset(cast("list[str]", schema.get("required", [])))
+        self._takes_any = "additionalProperties" in schema or "properties" not in schema
+
+    def values(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The arguments, without nulls where a parameter may be left out."""
+        values = _without_null(given, self._required)
+        lines = [] if self._takes_any else _unknown_names(values, self._known)
+        lines += [f"{'.'.join(path) or 'arguments'}: {text}" for path, text in self._json_schema.problems(values)]
+        if lines:
+            raise InvalidArguments(_summary(lines))
+        return values
+
+
+def read_object(arguments: str | Mapping[str, object] | None) -> Mapping[str, object]:
+    """The arguments of a call as a mapping; nothing at all is an empty one.
+
+    Raises:
+        InvalidArguments: They are not a JSON object.
+    """
+    if isinstance(arguments, Mapping):
+        return arguments
+    if arguments is None or not arguments.strip():
+        return {}
+    try:
+        read: object = json.loads(arguments)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments(f"The arguments are not JSON: {bounded(str(error), _LONGEST_PROBLEM)}") from error
+    if read is None:
+        return {}
+    if not isinstance(read, dict):
+        raise InvalidArguments(f"The arguments must be a JSON object, not {bounded(arguments, 60)}")
+    return cast("dict[str, object]", read)
+
+
+def explain(error: ValidationError) -> str:
+    """A validation error in words for a model: a line for each field, with its path; at most ten."""
+    return _summary(_problem_lines(error))
+
+
+def _adapter(signature: ToolSignature) -> "TypeAdapter[dict[str, object]]":
+    """One adapter for all parameters.
+
+    Raises:
+        ToolDefinitionError: One of them cannot be expressed as JSON Schema; the message names it.
+    """
+    fields = {
+        parameter.name: parameter.annotation
+        if parameter.default is NO_DEFAULT
+        else NotRequired[cast(Any, parameter.annotation)]
+        for parameter in signature.parameters
+    }
+    try:
+        return _typed_dict_adapter(signature.name, fields, takes_any=signature.takes_any)
+    except Exception as error:
+        for name, annotation in fields.items():
+            try:
+                _typed_dict_adapter(signature.name, {name: annotation}, takes_any=False)
+            except Exception as cause:
+                raise ToolDefinitionError(
+                    f"tool {signature.name!r}, parameter {name!r}: a model cannot fill it in ({_first_line(cause)}); "
+                    "what the model must not see belongs in an ActionContext"
+                ) from cause
+        raise ToolDefinitionError(f"tool {signature.name!r}: {_first_line(error)}") from error
+
+
+def _typed_dict_adapter(
+    name: str, fields: Mapping[str, object], *, takes_any: bool
+) -> "TypeAdapter[dict[str, object]]":
+    make = cast("Callable[[str, Mapping[str, object]], type[dict[str, object]]]", TypedDict)
+    arguments = with_config(_OPEN if takes_any else _CLOSED)(make(name, fields))
+    adapter = TypeAdapter(arguments)
+    adapter.json_schema()
+    return adapter
+
+
+def _describe(parameter: Parameter, properties: dict[str, Schema]) -> None:
+    """Adds what pydantic does not know: the default of the function, and a type where none was said."""
+    described = properties.get(parameter.name)
+    if described is None:
+        return
+    if not parameter.is_typed and not set(described) & {"type", "anyOf", "enum", "$ref"}:
+        described["type"] = "string"
+    if parameter.default is not NO_DEFAULT and parameter.default is not None and "default" not in described:
+        try:
+            described["default"] = to_jsonable_python(parameter.default)
+        except PydanticSerializationError:
+            return
+
+
+def _validated(
+    adapter: "TypeAdapter[Any]",
+    prepare: Callable[[Mapping[str, object]], dict[str, object]],
+    given: Mapping[str, object],
+) -> Any:
+    """The arguments as values, where texts that do not fit are read once more as JSON.
+
+    Raises:
+        ValidationError: They do not fit in either reading.
+        InvalidArguments: They cannot be checked.
+    """
+    try:
+        text = json.dumps(prepare(given))
+        try:
+            return adapter.validate_json(text)
+        except ValidationError as error:
+            reread = _read_again(cast("dict[str, object]", json.loads(text)), error)
+            if reread is None:
+                raise
+            try:
+                return adapter.validate_json(json.dumps(prepare(reread)))
+            except ValidationError:
+                raise error from None
+    except ValidationError:
+        raise
+    except Exception as error:
+        problem = f"The arguments could not be checked: {type(error).__name__}: {error}"
+        raise InvalidArguments(bounded(well_formed(problem), _LONGEST_PROBLEM)) from error
+
+
+def _read_again(arguments: dict[str, object], error: ValidationError) -> dict[str, object] | None:
+    """The arguments with each text that did not fit read as JSON, or None if there is no such text."""
+    changed = False
+    for detail in error.errors(include_url=False, include_context=False):
+        holder, key = _located(arguments, detail["loc"])
+        text = cast(Any, holder)[key] if holder is not None else None
+        if isinstance(text, str):
+            try:
+                cast(Any, holder)[key] = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            changed = True
+    return arguments if changed else None
+
+
+def _located(arguments: dict[str, object], location: Sequence[int | str]) -> tuple[object, int | str]:
+    """The object or list that holds what an error is about, and its key; names of union branches are passed over."""
+    holder: object = None
+    key: int | str = ""
+    current: object = arguments
+    for part in location:
+        inside_object = isinstance(current, dict) and part in current
+        inside_list = isinstance(current, list) and isinstance(part, int) and part < len(cast("list[object]", current))
+        if inside_object or inside_list:
+            holder, key = cast(object, current), part
+            current = cast(Any, current)[part]
+    return holder, key
+
+
+def _without_null(given: Mapping[str, object], required: frozenset[str]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None or name in required}
+
+
+def _unknown_names(given: Mapping[str, object], known: Iterable[str]) -> list[str]:
+    known_names = ", ".join(sorted(known)) or "none"
+    return [f"{name}: there is no such parameter (there is: {known_names})" for name in given if name not in set(known)]
+
+
+def _problem_lines(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False, include_context=False):
+        path = ".".join(str(part) for part in detail["loc"]) or "arguments"
+        got = detail["input"]
+        shown = (
+            f", not {bounded(json.dumps(got, ensure_ascii=False), 60)}"
+            if isinstance(got, str | int | float | None)
+            else ""
+        )
+        yield f"{path}: {detail['msg']}{shown}"
+
+
+def _summary(problems: Iterable[str]) -> str:
+    lines = [bounded(well_formed(line), _LONGEST_PROBLEM) for line in problems]
+    more = [f"… and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
+    return "\n".join(lines[:_MOST_PROBLEMS] + more)
+
+
+def _first_line(error: BaseException) -> str:
+    return bounded(next(iter(str(error).splitlines()), type(error).__name__), _LONGEST_PROBLEM)

@@ -1,0 +1,121 @@
+"""Reads docstrings in the styles of Google, numpy and Sphinx: the description, and a text for each parameter. Pure."""
+
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+_PARAMETER_SECTIONS: Final = frozenset(
+    {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+)
+_RESULT_SECTIONS: Final = frozenset({"returns", "return", "yields", "yield", "raises", "raise", "warns"})
+
+_HEADING = re.compile(r"^(?P<title>[A-Za-z][A-Za-z ]*?)\s*:$")
+_UNDERLINE = re.compile(r"^[-=]{3,}$")
+_GOOGLE_ENTRY = re.compile(r"^\*{0,2}(?P<name>\w+)\s*(?:\(.*?\))?\s*:(?:\s+|$)(?P<text>.*)$")
+_NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_FIELD = re.compile(r"^[:@](?P<keyword>\w+)(?:\s+(?P<subject>[^:]*?))?\s*:\s*(?P<text>.*)$")
+_PARAMETER_FIELDS: Final = frozenset({"param", "parameter", "arg", "argument", "key", "keyword"})
+_OTHER_FIELDS: Final = frozenset(
+    {"type", "return", "returns", "rtype", "raise", "raises", "except", "exception", "yields", "ytype"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """What a docstring says: the description without its parts on parameters, results and errors."""
+
+    description: str = ""
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def parse_docstring(text: str | None) -> Docstring:
+    """Reads a docstring. Never fails: a line that fits no style describes no parameter."""
+    lines = inspect.cleandoc(text or "").splitlines()
+    description: list[str] = []
+    parameters: dict[str, str] = {}
+    position = 0
+    while position < len(lines):
+        title, body_start = _heading_at(lines, position)
+        field_line = _field_at(lines[position])
+        if title in _PARAMETER_SECTIONS | _RESULT_SECTIONS:
+            is_numpy = body_start - position == 2
+            body_end = (
+                _end_of_underlined(lines, body_start) if is_numpy else _end_of_indented(lines, body_start, position)
+            )
+            if title in _PARAMETER_SECTIONS:
+                entries = _entries(lines[body_start:body_end], _NUMPY_ENTRY if is_numpy else _GOOGLE_ENTRY)
+                parameters.update(entries)
+            position = body_end
+        elif field_line is not None:
+            body_end = _end_of_indented(lines, position + 1, position)
+            if field_line["keyword"] in _PARAMETER_FIELDS and field_line["subject"]:
+                name = field_line["subject"].split()[-1].lstrip("*")
+                parameters[name] = _joined([field_line["text"], *lines[position + 1 : body_end]])
+            position = body_end
+        else:
+            description.append(lines[position])
+            position += 1
+    return Docstring("\n".join(description).strip(), {name: text for name, text in parameters.items() if text})
+
+
+def _heading_at(lines: Sequence[str], position: int) -> tuple[str | None, int]:
+    """The title of the section that begins here, in lower case, and where its body begins."""
+    line = lines[position].strip()
+    following = lines[position + 1].strip() if position + 1 < len(lines) else ""
+    if _UNDERLINE.match(following):
+        return line.lower(), position + 2
+    heading = _HEADING.match(line)
+    return (heading["title"].lower(), position + 1) if heading else (None, position)
+
+
+def _field_at(line: str) -> re.Match[str] | None:
+    found = _FIELD.match(line)
+    return found if found and found["keyword"] in _PARAMETER_FIELDS | _OTHER_FIELDS else None
+
+
+def _end_of_indented(lines: Sequence[str], start: int, heading: int) -> int:
+    """Where the lines end that are indented below a heading; blank lines between them belong to them."""
+    end = start
+    for position in range(start, len(lines)):
+        if lines[position].strip():
+            if _indent(lines[position]) <= _indent(lines[heading]):
+                break
+            end = position + 1
+    return end
+
+
+def _end_of_underlined(lines: Sequence[str], start: int) -> int:
+    """Where the next underlined heading begins."""
+    for position in range(start, len(lines) - 1):
+        if lines[position].strip() and _UNDERLINE.match(lines[position + 1].strip()):
+            return position
+    return len(lines)
+
+
+def _entries(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """The parameters of a section: each begins at the section's own indentation, and its text may go on below."""
+    filled = [line for line in lines if line.strip()]
+    margin = min((_indent(line) for line in filled), default=0)
+    names: list[str] = []
+    text: list[str] = []
+    for line in [*filled, ""]:
+        if line and _indent(line) > margin:
+            text.append(line)
+            continue
+        yield from ((name, _joined(text)) for name in names)
+        entry = pattern.match(line.strip())
+        groups = entry.groupdict() if entry else {}
+        names = [
+            name.strip().lstrip("*") for name in (groups.get("names") or groups.get("name") or "").split(",") if name
+        ]
+        text = [groups.get("text") or ""]
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\n".join(line.strip() for line in lines if line.strip())
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

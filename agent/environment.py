@@ -1,0 +1,140 @@
+"""The border between the model and the world: here, and only here, a tool's function is called."""
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, TypeVar, cast
+
+from agent.context import ActionContext, ToolContext
+from agent.errors import ToolError, ToolTimeout
+from agent.tools import Tool
+
+MOST_ITEMS: Final = 1_000
+"""How many items of a generator are taken; the list then ends with a text that says so."""
+
+_MORE_ITEMS: Final = f"… only the first {MOST_ITEMS:,} items were taken"
+
+Result = TypeVar("Result")
+
+
+class Environment:
+    """Executes tools: async functions on the event loop, all others in threads. Subclass it to change how.
+
+    Args:
+        threads: How many sync tools may run at once in a process.
+    """
+
+    def __init__(self, *, threads: int = 64) -> None:
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = 0
+
+    async def execute_action(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, object],
+        action_context: ActionContext | None,
+        call: ToolContext,
+    ) -> object:
+        """Calls the tool's function with the arguments and with what is hidden from the model, and gives its result.
+
+        Awaitables are awaited whatever shape the function has, and generators are read into a list.
+
+        Args:
+            tool: The tool.
+            arguments: As `tool.validate_arguments` made them.
+            action_context: The dependencies; None where the agent has none.
+            call: The circumstances of the call.
+
+        Raises:
+            ToolTimeout: The tool took longer than it may.
+            ToolError: The tool tried to end the process, or was cancelled by its own code.
+            ContextTypeError: The dependencies are not of the type that the tool asks for.
+            Exception: Whatever the function raised.
+        """
+        function = partial(tool.function, **tool.with_hidden(arguments, action_context, call))
+        deadline = asyncio.timeout(tool.timeout if tool.is_async else None)
+        try:
+            async with deadline:
+                if tool.is_async:
+                    return await self._settled(function())
+                # The clock starts when a thread takes the call: waiting for one is not the tool's fault.
+                return await self._settled(await self._in_thread(function, partial(_start, deadline, tool.timeout)))
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise  # the tool's own
+            raise ToolTimeout(_overdue(tool)) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise ToolError("The tool was cancelled by its own code.") from error
+        except SystemExit as error:
+            raise ToolError("The tool tried to end the process.") from error
+
+    async def _settled(self, result: object) -> object:
+        """What a result comes to: awaited if it can be, and read if it is a stream."""
+        if inspect.isawaitable(result):
+            result = await result
+        if isinstance(result, AsyncIterator):
+            return await _collected(cast("AsyncIterator[object]", result))
+        if isinstance(result, Iterator):
+            return await self._in_thread(partial(_listed, cast("Iterator[object]", result)), _nothing)
+        return result
+
+    async def _in_thread(self, function: Callable[[], Result], started: Callable[[], None]) -> Result:
+        """Calls a function in a thread, with the caller's context variables; says on the loop when it has started."""
+        loop = asyncio.get_running_loop()
+
+        def call() -> Result:
+            loop.call_soon_threadsafe(started)
+            try:
+                return function()
+            except StopIteration as error:  # no future can hold one
+                raise RuntimeError("the function raised StopIteration") from error
+
+        return await asyncio.wrap_future(self._threads_of_this_process().submit(contextvars.copy_context().run, call))
+
+    def _threads_of_this_process(self) -> ThreadPoolExecutor:
+        """The pool; a forked child has none of its parent's threads and makes its own."""
+        if self._pool is None or self._process != os.getpid():
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="tool")
+            self._process = os.getpid()
+        return self._pool
+
+
+def _start(deadline: asyncio.Timeout, timeout: float | None) -> None:
+    """Lets the time run, if the call is still awaited."""
+    if timeout is not None:
+        with contextlib.suppress(RuntimeError):
+            deadline.reschedule(asyncio.get_running_loop().time() + timeout)
+
+
+def _nothing() -> None: ...
+
+
+def _overdue(tool: Tool) -> str:
+    over = f"The tool took longer than {tool.timeout:g} s"
+    if tool.is_async:
+        return f"{over} and was stopped. What it had done by then is not undone."
+    return f"{over}. It cannot be stopped and may still be running: its outcome is unknown."
+
+
+def _listed(items: Iterator[object]) -> list[object]:
+    taken = list(itertools.islice(items, MOST_ITEMS + 1))
+    return taken if len(taken) <= MOST_ITEMS else [*taken[:MOST_ITEMS], _MORE_ITEMS]
+
+
+async def _collected(items: AsyncIterator[object]) -> list[object]:
+    taken: list[object] = []
+    async for item in items:
+        if len(taken) == MOST_ITEMS:
+            return [*taken, _MORE_ITEMS]
+        taken.append(item)
+    return taken

@@ -1,0 +1,111 @@
+"""What a tool returned, as the text that the model reads. Pure."""
+
+import inspect
+import json
+import unicodedata
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from agent.errors import UnrenderableResult
+from agent.text import well_formed
+
+_ZERO_WIDTH_JOINER: Final = "\u200d"
+
+
+def render_result(value: object) -> str:
+    """The text of a tool's result.
+
+    Text stays as it is. A model is its JSON. Dicts, lists, tuples, sets and dataclasses are JSON, in which dates are
+    in ISO 8601, decimals are texts, and bytes are URL-safe base64. An exception is its type and text. Anything else is
+    what `str` makes of it, where its class says more than that it is an object. Lone surrogates become U+FFFD.
+
+    Raises:
+        UnrenderableResult: It cannot be shown as text. That is no reason to call the tool again.
+    """
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return well_formed(value)
+    try:
+        return well_formed(_rendered(value))
+    except Exception as error:
+        raise UnrenderableResult(
+            f"The tool was executed, but its result, of type {type(value).__name__}, cannot be shown as text: "
+            f"{type(error).__name__}: {_bounded_text(error)}"
+        ) from error
+
+
+def cut(text: str, limit: int) -> str:
+    """The text in at most `limit` bytes of UTF-8: its start, and a note of how much was left out.
+
+    Characters that are shown as one, such as an emoji with its skin tone, are kept or left out as one.
+    """
+    whole = text.encode()
+    if len(whole) <= limit:
+        return text
+    room = limit - len(_left_out(len(whole)).encode())
+    kept = whole[: max(room, 0)].decode(errors="ignore")
+    end = len(kept)
+    while end > 0 and _continues(text, end):
+        end -= 1
+    kept = kept[:end]
+    return kept + _left_out(len(whole) - len(kept.encode()))
+
+
+def _rendered(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if isinstance(value, datetime | date | time | timedelta | Decimal | Enum | bytes | bytearray | memoryview):
+        return str(_jsonable(value))
+    if value is None or isinstance(value, bool | int | float):
+        return str(value)
+    plain = _jsonable(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _jsonable(value: Any) -> object:
+    return to_jsonable_python(value, bytes_mode="base64", fallback=_text_of)
+
+
+def _text_of(value: Any) -> str:
+    """The text of an object that JSON does not know.
+
+    Raises:
+        TypeError: It has none that says anything.
+    """
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    has_text = type(value).__str__ is not object.__str__ or type(value).__repr__ is not object.__repr__
+    if not has_text or callable(value) or inspect.isawaitable(value):
+        raise TypeError(f"objects of type {type(value).__name__} have no text")
+    return str(value)
+
+
+def _left_out(size: int) -> str:
+    return f"… [{size:,} bytes left out]"
+
+
+def _continues(text: str, position: int) -> bool:
+    """Whether the characters before and after a position are shown as one."""
+    before, after = text[position - 1], text[position]
+    if _ZERO_WIDTH_JOINER in (before, after) or unicodedata.category(after) in {"Mn", "Me", "Mc"}:
+        return True
+    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":  # skin tones, flag tags
+        return True
+    if _is_regional(before) and _is_regional(after):  # two letters make a flag
+        letters = 0
+        while letters < position and _is_regional(text[position - 1 - letters]):
+            letters += 1
+        return letters % 2 == 1
+    return before == "\r" and after == "\n"
+
+
+def _is_regional(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _bounded_text(error: BaseException) -> str:
+    return str(error)[:300]

@@ -1,0 +1,165 @@
+"""JSON Schemas as providers take them: made from Python types by pydantic, then put into plainer words. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final, cast
+
+from pydantic import TypeAdapter
+
+Schema = dict[str, object]
+
+_LISTS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_SINGLES: Final = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else"})
+
+_LARGEST_INLINED: Final = 5_000
+"""Schemas that would have more nodes than this when written out keep their references."""
+
+
+def schema_of(adapter: "TypeAdapter[Any]") -> Schema:
+    """The schema of what the adapter accepts.
+
+    Definitions are written where they are used; only recursive ones stay references. Every array says what its items
+    are, tuples are arrays of a fixed length, and there are neither titles nor null defaults.
+
+    Raises:
+        PydanticUserError: No schema can be made of the type.
+    """
+    return _Tidy(cast(Schema, adapter.json_schema())).root()
+
+
+def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:
+    """The same schema for providers that take neither references nor enumerations of anything but strings.
+
+    Args:
+        schema: The parameters of a tool.
+        depth: How often a recursive definition is written out inside itself before it is cut to `{"type": "object"}`.
+    """
+    definitions = _definitions(schema)
+
+    def written_out(node: Schema, opened: tuple[str, ...]) -> Schema:
+        name = _referenced(node)
+        if name in definitions:
+            if opened.count(name) > depth:
+                return {"type": "object"}
+            siblings = {key: value for key, value in node.items() if key != "$ref"}
+            return written_out({**definitions[name], **siblings}, (*opened, name))
+        node = _map_children(node, lambda child: written_out(child, opened))
+        return _with_text_enum({key: value for key, value in node.items() if key not in {"$defs", "definitions"}})
+
+    return written_out(dict(schema), ())
+
+
+class _Tidy:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._definitions = _definitions(schema)
+        self._kept = {name for name in self._definitions if name in self._reachable(name)}
+        if self._size(schema) > _LARGEST_INLINED:
+            self._kept = set(self._definitions)
+
+    def root(self) -> Schema:
+        name = _referenced(self._schema)
+        root = self._tidied(self._definitions.get(name, self._schema))
+        root.pop("$defs", None)
+        kept = {name: self._tidied(self._definitions[name]) for name in sorted(self._kept)}
+        return {**root, **({"$defs": kept} if kept else {})}
+
+    def _tidied(self, node: Schema) -> Schema:
+        name = _referenced(node)
+        if name in self._definitions and name not in self._kept:
+            siblings = {key: value for key, value in node.items() if key != "$ref"}
+            return self._tidied({**self._definitions[name], **siblings})
+        return _plain_words(_map_children(node, self._tidied))
+
+    def _reachable(self, start: str) -> set[str]:
+        """The definitions that a definition refers to, directly or through others."""
+        found: set[str] = set()
+        pending = [start]
+        while pending:
+            new = {name for node in _nodes(self._definitions[pending.pop()]) if (name := _referenced(node))} - found
+            found |= new
+            pending += [name for name in new if name in self._definitions]
+        return found
+
+    def _size(self, schema: Schema) -> int:
+        """How many nodes the schema has when written out."""
+
+        @cache
+        def size_of(name: str) -> int:
+            return 1 if name in self._kept else size(self._definitions[name])
+
+        def size(node: Schema) -> int:
+            names = [_referenced(inner) for inner in _nodes(node)]
+            return len(names) + sum(size_of(name) for name in names if name in self._definitions)
+
+        return size({key: value for key, value in schema.items() if key != "$defs"})
+
+
+def _plain_words(node: Schema) -> Schema:
+    """One node, in the words that all providers know."""
+    plain = {key: value for key, value in node.items() if key not in {"title", "discriminator"}}
+    if "default" in plain and plain["default"] is None:
+        del plain["default"]
+    if "const" in plain:
+        plain["enum"] = [plain.pop("const")]
+    if "oneOf" in plain and "anyOf" not in plain:
+        plain["anyOf"] = plain.pop("oneOf")
+    kinds = cast("list[Schema] | None", plain.pop("prefixItems", None))
+    if kinds is not None:
+        distinct = [kind for position, kind in enumerate(kinds) if kind not in kinds[:position]]
+        plain["items"] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
+    if plain.get("type") == "array" and not plain.get("items"):
+        plain["items"] = {"type": "string"}
+    return plain
+
+
+def _with_text_enum(node: Schema) -> Schema:
+    values = node.get("enum")
+    if not isinstance(values, list) or all(isinstance(value, str) for value in cast("list[object]", values)):
+        return node
+    texts = [value if isinstance(value, str) else _json_text(value) for value in cast("list[object]", values)]
+    return {**node, "type": "string", "enum": texts}
+
+
+def _json_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
+
+
+def _definitions(schema: Mapping[str, object]) -> dict[str, Schema]:
+    return cast("dict[str, Schema]", schema.get("$defs") or schema.get("definitions") or {})
+
+
+def _referenced(node: Mapping[str, object]) -> str:
+    """The name of the definition that a node refers to, or ''."""
+    reference = node.get("$ref")
+    return reference.rpartition("/")[2] if isinstance(reference, str) else ""
+
+
+def _map_children(node: Schema, change: Callable[[Schema], Schema]) -> Schema:
+    """The node with each schema directly inside it changed."""
+    changed: Schema = {}
+    for key, value in node.items():
+        if key in _SINGLES and isinstance(value, dict):
+            changed[key] = change(cast(Schema, value))
+        elif key in _LISTS and isinstance(value, list):
+            changed[key] = [change(child) for child in cast("list[Schema]", value)]
+        elif key in _MAPS and isinstance(value, dict):
+            changed[key] = {name: change(child) for name, child in cast("dict[str, Schema]", value).items()}
+        else:
+            changed[key] = value
+    return changed
+
+
+def _nodes(node: Schema) -> Iterator[Schema]:
+    """The node and all schemas inside it."""
+    children: list[Schema] = []
+
+    def remember(child: Schema) -> Schema:
+        children.append(child)
+        return child
+
+    _map_children(node, remember)
+    yield node
+    for child in children:
+        yield from _nodes(child)
