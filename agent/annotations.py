@@ -25,18 +25,15 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
 
 def plain_function(function: Callable[..., object]) -> Callable[..., object]:
     """What lies beneath partials, decorators, bound methods and callable objects."""
-    found: object = function
-    while True:
-        if isinstance(found, functools.partial):
-            found = found.func
-        elif inspect.ismethod(found):
-            found = found.__func__
-        elif hasattr(found, "__wrapped__"):
-            found = inspect.unwrap(cast("Callable[..., object]", found))  # pyright: ignore[reportUnnecessaryCast]
-        elif inspect.isroutine(found) or inspect.isclass(found):
-            return found
-        else:
-            found = type(found).__call__
+    if isinstance(function, functools.partial):
+        return plain_function(cast("functools.partial[object]", function).func)
+    if inspect.ismethod(function):
+        return plain_function(function.__func__)
+    if hasattr(function, "__wrapped__"):
+        return plain_function(inspect.unwrap(function))
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    return plain_function(type(function).__call__)
 
 
 class Namespace:
