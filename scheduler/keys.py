@@ -1,0 +1,218 @@
+"""PURE. Every key that Pawl has in Redis, and how long each lives. No key is spelled anywhere else.
+
+All keys share one hash tag, so that a service in cluster mode keeps them in one slot. RQ's keys are RQ's own; the RQ
+bridge names them.
+
+Scripts get their keys from `Keys.frame`: the run's own, the shared ones, then prefixes which a value of the record (its
+session, its agent ...) completes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from functools import lru_cache
+
+from agent.errors import ConfigurationError
+
+MAX_NAME_BYTES = 256
+
+
+class Life(StrEnum):
+    """How long a key lives, and so what bounds it."""
+
+    RUN = "run"  # for ever while the run lives; all of an ended run's keys expire at once
+    SESSION = "session"  # for ever while one of its runs lives, then so long after the last
+    LEDGER = "ledger"  # so long after the last entry
+    ENTRIES = "entries"  # the key stays, its entries leave with the run or its status
+    FIXED = "fixed"  # one small key, or one a tenant; stays
+
+
+FAMILY = {
+    "run": "hash: the record",
+    "events": "stream: `<n>-0`, n = 1, 2, 3 ...; fields b (the event, JSON) and t (ms)",
+    "inbox": "list: what came from outside and the owner has not yet taken",
+    "calls": "hash: call -> planned, asked, started:<token>",
+    "asks": "hash: ask -> `<kind> <deadline ms>`, or closed",
+    "sids": "hash: signal id -> how it was answered",
+    "live": "stream: pieces of a reply that is being written",
+}
+"""A run's own keys, `<prefix>:<kind>:<run>`, all with `Life.RUN`."""
+
+SHARED = {
+    "clock": (Life.FIXED, "string: milliseconds in place of the server's time; only tests set it"),
+    "leases": (Life.ENTRIES, "zset: running run -> ms until its owner holds it"),
+    "due": (Life.ENTRIES, "zset: queued or waiting run -> ms when it is rung or its wait is over"),
+    "mirror": (Life.ENTRIES, "zset: run -> ms of a status that RQ was not yet told of"),
+    "expiring": (Life.ENTRIES, "zset: what unindexes an ended run -> ms when its keys expire"),
+    "by-time": (Life.ENTRIES, "zset: run -> ms of its creation"),
+    "hints": (Life.FIXED, "channel: runs that were asked to end"),
+}
+
+DERIVED = {
+    "by-status": (Life.ENTRIES, "zset by status: run -> ms since when"),
+    "by-agent": (Life.ENTRIES, "zset by agent: run -> ms of its creation"),
+    "by-tenant": (Life.ENTRIES, "zset by tenant: likewise"),
+    "by-session": (Life.ENTRIES, "zset by session: likewise"),
+    "session": (Life.SESSION, "hash by session: active (the run it works on), state, cursor"),
+    "next": (Life.SESSION, "list by session: runs behind the active one"),
+    "idem": (Life.RUN, "string by idempotency key: the run that was submitted with it"),
+}
+
+OTHERS = {
+    "swept-at": (Life.FIXED, "string: ms of the last sweep"),
+    "cards": (Life.FIXED, "hash: agent -> what workers published of it"),
+    "usage": (Life.LEDGER, "hash by day: used:<field>, held:<field>, limit:<field>"),
+    "tenant": (Life.FIXED, "hash by tenant: likewise"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A hash of counters: `used:<field>`, `held:<field>` and, where there is one, `limit:<field>`."""
+
+    key: str
+    life: Life
+
+
+def name(kind: str, value: str) -> str:
+    """`value`, if it can be part of a key. Raises ConfigurationError that names `kind`."""
+    if not value or len(value.encode(errors="replace")) > MAX_NAME_BYTES:
+        raise ConfigurationError(f"The {kind} must have 1 to {MAX_NAME_BYTES} bytes.")
+    if not value.isprintable():
+        raise ConfigurationError(f"The {kind} {value!r} has characters that cannot be printed; use letters and digits.")
+    if kind == "tenant" and ":" in value:
+        raise ConfigurationError(f"The tenant {value!r} must not contain ':'.")
+    return value
+
+
+def scoped(tenant: str, value: str) -> str:
+    """A session or idempotency key as it is stored: no tenant meets another's."""
+    return f"{tenant}:{value}"
+
+
+def unscoped(value: str) -> str:
+    """The session or idempotency key as its tenant gave it."""
+    return value.partition(":")[2]
+
+
+@lru_cache(maxsize=20_000)
+def _frame(prefix: str, run: str) -> tuple[bytes, ...]:
+    own = [f"{prefix}:{kind}:{run}" for kind in FAMILY]
+    shared = [f"{prefix}:{kind}" for kind in SHARED]
+    derived = [f"{prefix}:{kind}:" for kind in DERIVED]
+    return tuple(key.encode() for key in own + shared + derived)
+
+
+class Keys:
+    """The keys of one deployment.
+
+    Args:
+        namespace: Begins all of Pawl's keys, in braces, since it is their hash tag.
+    """
+
+    def __init__(self, namespace: str = "pawl") -> None:
+        self.prefix = f"{{{namespace}}}"
+
+    def _key(self, *parts: str) -> str:
+        return ":".join((self.prefix, *parts))
+
+    def frame(self, run: str = "") -> tuple[bytes, ...]:
+        """The keys of every script about `run`; prefixes of all runs' keys where it is left out."""
+        return _frame(self.prefix, run)
+
+    def family(self, run: str) -> tuple[str, ...]:
+        """All keys of one run, its record first."""
+        return tuple(self._key(kind, run) for kind in FAMILY)
+
+    def run(self, run: str) -> str:
+        return self._key("run", run)
+
+    def events(self, run: str) -> str:
+        return self._key("events", run)
+
+    def inbox(self, run: str) -> str:
+        return self._key("inbox", run)
+
+    def calls(self, run: str) -> str:
+        return self._key("calls", run)
+
+    def asks(self, run: str) -> str:
+        return self._key("asks", run)
+
+    def live(self, run: str) -> str:
+        return self._key("live", run)
+
+    def session(self, scoped_session: str) -> str:
+        return self._key("session", scoped_session)
+
+    def next(self, scoped_session: str) -> str:
+        return self._key("next", scoped_session)
+
+    def idem(self, scoped_key: str) -> str:
+        return self._key("idem", scoped_key)
+
+    def by_status(self, status: str) -> str:
+        return self._key("by-status", status)
+
+    def by_agent(self, agent: str) -> str:
+        return self._key("by-agent", agent)
+
+    def by_tenant(self, tenant: str) -> str:
+        return self._key("by-tenant", tenant)
+
+    def by_session(self, scoped_session: str) -> str:
+        return self._key("by-session", scoped_session)
+
+    @property
+    def by_time(self) -> str:
+        return self._key("by-time")
+
+    @property
+    def clock(self) -> str:
+        return self._key("clock")
+
+    @property
+    def leases(self) -> str:
+        return self._key("leases")
+
+    @property
+    def due(self) -> str:
+        return self._key("due")
+
+    @property
+    def mirror(self) -> str:
+        return self._key("mirror")
+
+    @property
+    def expiring(self) -> str:
+        return self._key("expiring")
+
+    @property
+    def hints(self) -> str:
+        return self._key("hints")
+
+    @property
+    def swept_at(self) -> str:
+        return self._key("swept-at")
+
+    @property
+    def cards(self) -> str:
+        return self._key("cards")
+
+    def usage(self, day: date) -> Ledger:
+        """What all runs of a day used; the worker chooses the fields."""
+        return Ledger(self._key("usage", day.isoformat()), Life.LEDGER)
+
+    def tenant(self, tenant: str) -> Ledger:
+        """What a tenant used, holds, and may use."""
+        return Ledger(self._key("tenant", tenant), Life.FIXED)
+
+    def life(self, key: str) -> Life | None:
+        """The life of a key of ours; None if it is none."""
+        kind = key.removeprefix(f"{self.prefix}:").partition(":")[0]
+        if kind in FAMILY:
+            return Life.RUN
+        found = SHARED.get(kind) or DERIVED.get(kind) or OTHERS.get(kind)
+        return found[0] if found else None

@@ -1,0 +1,140 @@
+-- commit: what happened and what comes next, by the owner of a run, once for each nonce.
+-- Arguments: token, base (the rev it builds on), nonce, to, due (moment, delay), wait, reason, inbox entries consumed,
+--   step ('': as it is), state ('': as it is), session state ('': as it is), session cursor ('': as it is),
+--   limits ('': as they are), blame (1: counts as a crash), event and reason if that is one crash too many, crashes at a step,
+--   crashes in all, lease ms, model call (keep; settle: the hold is dropped; open: a new one is taken), its opaque text,
+--   settled (list of ledger, field, amount), hold (likewise), lives (list of ledger, ms until it expires),
+--   call marks (list of call, mark; '': delete), asks (list of ask, kind, delay ms or ''; kind '': close), events (list)
+-- Replies: done <own> <status> <rev> <seq> <cancel> <over> <promoted run> <now> {inbox} | already ... (as done)
+--   | missing | broken <field> | stale | behind <rev> <seq>
+-- Moves: running -> waiting, running -> queued, running -> completed, running -> failed, running -> cancelled,
+--   running -> budget_exceeded
+-- Derived keys: ledgers, session and its queue, idem, indexes
+
+local token, base, nonce, to, due = take(), tonumber(take()), take(), take(), take_moment()
+local wait, reason, consumed, step, state = take(), take(), tonumber(take()), take(), take()
+local session_state, session_cursor, limits = take(), take(), take()
+local blame, poison_body, poison_reason = take(), take(), take()
+local crashes_at_step, crashes_in_all, lease = tonumber(take()), tonumber(take()), tonumber(take())
+local model_call, open = take(), take()
+local settled, hold, lives = take_list(), take_list(), take_list()
+local marks, asks, events = take_list(), take_list(), take_list()
+
+local record, refusal = find(own)
+if not record then return refusal end
+
+local promoted = ''
+local function reply(code, inbox)
+  local mine = record.token == token
+  return { code, mine and 1 or 0, record.status, record.rev, record.seq, record.cancel, record.over, promoted, now,
+    mine and inbox or {} }
+end
+
+if record.last == nonce then return reply('already', call('LRANGE', INBOX, 0, -1)) end
+if record.token ~= token or record.rev > base then return { 'stale' } end
+if record.rev < base then
+  -- Redis lost what this owner had committed: cursors of the lost events must not be trusted.
+  call('HSET', RUN, 'epoch', nonce)
+  return { 'behind', record.rev, record.seq }
+end
+
+local news = call('LRANGE', INBOX, consumed, -1)
+
+-- A run does not go to sleep over what has come in meanwhile.
+if (to == 'waiting' or to == 'budget_exceeded') and (#news > 0 or record.cancel ~= '') then to = 'running' end
+
+local crashes, crashes_total = record.crashes, record.crashes_total
+if step ~= '' and tonumber(step) > record.step then crashes = 0 end
+if blame == '1' then
+  crashes, crashes_total = crashes + 1, crashes_total + 1
+  if to == 'queued' and (crashes >= crashes_at_step or crashes_total >= crashes_in_all) then
+    to, reason = 'failed', poison_reason
+    events[#events + 1] = poison_body
+  end
+end
+
+for _, body in ipairs(events) do add(record, body) end
+
+if consumed > 0 then call('LTRIM', INBOX, consumed, -1) end
+set(record, 'rev', base + 1)
+set(record, 'last', nonce)
+if step ~= '' then set(record, 'step', tonumber(step)) end
+if state ~= '' then set(record, 'state', state) end
+if limits ~= '' then set(record, 'limits', limits) end
+if crashes ~= record.crashes then set(record, 'crashes', crashes) end
+if crashes_total ~= record.crashes_total then set(record, 'crashes_total', crashes_total) end
+
+local marked, unmarked = {}, {}
+for i = 1, #marks, 2 do
+  local mark = marks[i + 1]
+  if mark == '' then
+    unmarked[#unmarked + 1] = marks[i]
+  else
+    marked[#marked + 1] = marks[i]
+    marked[#marked + 1] = mark == 'started' and 'started:' .. token or mark
+  end
+end
+if #marked > 0 then call('HSET', CALLS, unpack(marked)) end
+if #unmarked > 0 then call('HDEL', CALLS, unpack(unmarked)) end
+
+for i = 1, #asks, 3 do
+  local kind, delay = asks[i + 1], asks[i + 2]
+  local value = kind == '' and 'closed' or kind .. ' ' .. (delay == '' and '' or now + tonumber(delay))
+  call('HSET', ASKS, asks[i], value)
+end
+
+if model_call ~= 'keep' then
+  for ledger, field, amount in held(record) do call('HINCRBY', ledger, 'held:' .. field, '-' .. amount) end
+  set(record, 'hold', '')
+  set(record, 'open', '')
+  set(record, 'over', '')
+end
+for i = 1, #settled, 3 do call('HINCRBY', settled[i], 'used:' .. settled[i + 1], settled[i + 2]) end
+if model_call == 'open' and to == 'running' then
+  local over = ''
+  for i = 1, #hold, 3 do
+    local ledger, field = hold[i], hold[i + 1]
+    local known = call('HMGET', ledger, 'limit:' .. field, 'used:' .. field, 'held:' .. field)
+    if known[1] and (known[2] or 0) + (known[3] or 0) + hold[i + 2] > tonumber(known[1]) then over = ledger end
+  end
+  if over == '' then
+    for i = 1, #hold, 3 do call('HINCRBY', hold[i], 'held:' .. hold[i + 1], hold[i + 2]) end
+    set(record, 'hold', table.concat(hold, '\n'))
+    set(record, 'open', token .. ' ' .. open)
+  else
+    set(record, 'over', over)
+  end
+end
+for i = 1, #lives, 2 do call('PEXPIRE', lives[i], lives[i + 1]) end
+
+if record.session ~= '' and (session_state ~= '' or session_cursor ~= '') then
+  local key = SESSION .. record.session
+  if call('HGET', key, 'active') == own then
+    if session_state ~= '' then call('HSET', key, 'state', session_state) end
+    if session_cursor ~= '' then call('HSET', key, 'cursor', session_cursor) end
+  end
+end
+
+if to == 'running' then
+  call('ZADD', LEASES, now + lease, own)
+elseif ENDED[to] then
+  promoted = close(record, to, reason)
+else
+  settle(record)
+  set(record, 'wait', wait)
+  set(record, 'reason', reason)
+  if to == 'waiting' then
+    -- The earliest of all that the run waits for.
+    local known = call('HVALS', ASKS)
+    for _, ask in ipairs(known) do
+      local deadline = tonumber(ask:match(' (%d+)$'))
+      if deadline and (not due or deadline < due) then due = deadline end
+    end
+    move(record, 'waiting', due)
+  else
+    move(record, 'queued', due or now + RING_GRACE)
+    if due then set(record, 'not_before', due) end
+  end
+end
+save(record)
+return reply('done', news)

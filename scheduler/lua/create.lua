@@ -1,0 +1,59 @@
+-- create: a run is accepted, with its record, its first event and its place in session and queue, or nothing is written.
+-- Arguments: digest, on_busy (queue, reject, interrupt, rollback), start (moment, delay), event, event of the run that it
+--   interrupts, fields (list of name, value)
+-- Replies: created <run> <1 if behind another> <now> <run it cancelled> | already <run> | conflict <run> | busy <run>
+--   | broken <key>
+-- Moves: -> queued; queued -> cancelled, waiting -> cancelled (the active run of its session)
+-- Derived keys: idem, session and its queue, indexes; the active run's own
+
+local digest, on_busy, start = take(), take(), take_moment()
+local body, interrupted_body, given = take(), take(), take_list()
+
+if call('EXISTS', RUN) == 1 then return { 'already', own } end
+
+local record = { id = own, status = '', changes = {}, seq = 0, moves = 0 }
+local initial = {
+  id = own, schema = 1, agent = '', session = '', tenant = '', queue = '', idem = '', digest = digest, metadata = '',
+  created_at = now, wait = '', reason = '', expires_at = '', fence = 0, token = '', worker = '', rev = 0, last = '',
+  step = 0, state = '', open = '', hold = '', over = '', limits = '', cancel = '', forgotten = '', behind = '', crashes = 0,
+  crashes_total = 0, rings = 0, rung = '', not_before = '', deferrals = 0, deferral = '', mirror_status = '', epoch = '',
+}
+for i = 1, #given, 2 do initial[given[i]] = given[i + 1] end
+for field, value in pairs(initial) do set(record, field, value) end
+
+if record.idem ~= '' then
+  local known = call('GET', IDEM .. record.idem)
+  local known_digest = known and call('HGET', of(known, RUN), 'digest')
+  if known_digest then return { known_digest == digest and 'already' or 'conflict', known } end
+end
+
+local active = active_run(record.session)
+if active and on_busy == 'reject' then return { 'busy', active.id } end
+local overtakes = active and OVERTAKES[on_busy]
+local damaged = overtakes and damage(active)
+if damaged then return { 'broken', damaged } end
+
+add(record, body)
+local due = admit(record, active, on_busy, start)
+move(record, 'queued', due)
+if due then
+  -- Whoever creates a run that is due makes its job in RQ at once, and that is its first ring.
+  if start then set(record, 'not_before', start) else set(record, 'rung', record.moves) end
+end
+save(record)
+index(own, now, record.agent, record.tenant, record.session)
+if record.idem ~= '' then call('SET', IDEM .. record.idem, own) end
+
+local cancelled = ''
+if overtakes then
+  local outcome, promoted = stop(active, on_busy, interrupted_body)
+  if outcome == 'cancelled' then
+    cancelled = active.id
+    if promoted == own then
+      set(record, 'behind', '')
+      set(record, 'rung', record.moves)
+      save(record)
+    end
+  end
+end
+return { 'created', own, record.behind, now, cancelled }

@@ -1,0 +1,140 @@
+"""Lua scripts as values: a call says which script, its keys, its arguments and how its reply is read.
+
+A call can be sent alone (`run`, `run_blocking`) or together with others in one pipeline (`run_many`), and may be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar, cast
+
+import redis as blocking
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError, RedisError
+
+from scheduler.unavailable import mapped
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Value: TypeAlias = "bytes | int | list[Value] | None"
+Reply: TypeAlias = list[Value]
+Argument: TypeAlias = str | bytes | int
+
+LUA = Path(__file__).parent / "lua"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One Lua file, with the prelude before it."""
+
+    name: str
+    text: str
+    sha: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest())
+
+
+Library: TypeAlias = Mapping[str, Script]
+
+
+def read_library(folder: Path = LUA) -> Library:
+    """All scripts of a folder by name, but for those of RQ's mirror, which stand alone."""
+    prelude = (folder / "prelude.lua").read_text()
+    names = sorted(path.stem for path in folder.glob("*.lua") if not path.stem.startswith(("prelude", "rq_")))
+    return {name: Script(name, prelude + (folder / f"{name}.lua").read_text()) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall(Generic[R_co]):
+    """One intention. Sending it twice does no more than sending it once."""
+
+    script: Script
+    keys: tuple[bytes | str, ...]
+    arguments: Sequence[Argument]
+    read: Callable[[Reply], R_co]
+
+    def command(self) -> tuple[Argument, ...]:
+        return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.arguments)
+
+
+async def run(redis: Redis, call: ScriptCall[R]) -> R:
+    """Sends one call. Raises StoreUnavailable where Redis cannot be reached or refuses, BrokenRecord for a broken record."""
+    (outcome,) = await run_many(redis, (call,))
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+async def run_many(redis: Redis, calls: Sequence[ScriptCall[R]]) -> list[R | Exception]:
+    """Sends calls in one pipeline; an error in one reply is that call's alone.
+
+    Raises StoreUnavailable if the pipeline broke: any of the calls may have run. Send them again.
+    """
+    try:
+        replies = await _pipeline(redis, [call.command() for call in calls])
+        unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        if unknown:
+            scripts = {calls[index].script for index in unknown}
+            await asyncio.gather(*(redis.script_load(script.text) for script in scripts))
+            again = await _pipeline(redis, [calls[index].command() for index in unknown])
+            for index, reply in zip(unknown, again, strict=True):
+                replies[index] = reply
+    except (RedisError, OSError) as error:
+        raise mapped(error) from error
+    return [_read(call, reply) for call, reply in zip(calls, replies, strict=True)]
+
+
+def run_blocking(redis: blocking.Redis, call: ScriptCall[R]) -> R:
+    """`run` for a thread with a connection of its own."""
+    try:
+        command = call.command()
+        try:
+            reply = cast(Reply, redis.execute_command(*command))  # pyright: ignore[reportUnknownMemberType]
+        except NoScriptError:
+            redis.script_load(call.script.text)
+            reply = cast(Reply, redis.execute_command(*command))  # pyright: ignore[reportUnknownMemberType]
+    except (RedisError, OSError) as error:
+        raise mapped(error) from error
+    return call.read(reply)
+
+
+async def _pipeline(redis: Redis, commands: Sequence[tuple[Argument, ...]]) -> list[Reply | Exception]:
+    async with redis.pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)  # pyright: ignore[reportUnknownMemberType]
+        return await pipeline.execute(raise_on_error=False)
+
+
+def _read(call: ScriptCall[R], reply: Reply | Exception) -> R | Exception:
+    if isinstance(reply, Exception):
+        return mapped(reply)
+    try:
+        return call.read(reply)
+    except Exception as error:  # a reply that cannot be read concerns this call alone
+        return error
+
+
+def text(value: Value) -> str:
+    """A reply's string."""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def number(value: Value) -> int:
+    """A reply's integer; 0 for ''."""
+    return int(cast("bytes | int", value) or 0)
+
+
+def blob(value: Value) -> bytes:
+    """A reply's opaque bytes."""
+    return cast(bytes, value)
+
+
+def array(value: Value) -> Reply:
+    """A reply's array."""
+    return cast(Reply, value)

@@ -1,0 +1,325 @@
+"""One typed method for each Lua file. A method sends nothing: it returns a `ScriptCall`.
+
+Every refusal happens inside the script, but for sizes, which are refused here before anything is sent (TooLarge).
+Times are milliseconds; bodies are opaque bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.errors import ConfigurationError, TooLarge
+from scheduler.keys import Keys, Ledger, Life, name, scoped
+from scheduler.lifecycle import COMMITTED, CancelReason, Status
+from scheduler.policy import Policy
+from scheduler.replies import (
+    Behind,
+    Claimed,
+    Committed,
+    Created,
+    Deferred,
+    Outcome,
+    Refused,
+    Renewed,
+    Swept,
+    read_claimed,
+    read_committed,
+    read_created,
+    read_deferred,
+    read_outcome,
+    read_refused,
+    read_renewed,
+    read_swept,
+)
+from scheduler.scripting import Argument, Library, ScriptCall, read_library
+from scheduler.sessions import OnBusy
+
+MAX_RENEWALS = 200
+
+ASK_OF = {"reply": "reply", "approve": "approval", "reject": "approval", "top_up": ""}
+"""Kinds of signals, and the kind of request that each answers."""
+
+
+class Entry(NamedTuple):
+    """An amount of something on a ledger: used or to be held. Integers only; money in micro- or nano-dollars."""
+
+    ledger: Ledger
+    field: str
+    amount: int
+
+
+class NewAsk(NamedTuple):
+    """A request that the run opens: kind is `reply` or `approval`."""
+
+    kind: str
+    delay_ms: int | None = None
+
+
+class PoisonEvent(NamedTuple):
+    """The event and the reason of the end, where a crash turns out to be one too many."""
+
+    body: bytes
+    reason: str
+
+
+class Scripts:
+    """Calls of one deployment's scripts."""
+
+    def __init__(self, keys: Keys | None = None, policy: Policy | None = None, library: Library | None = None) -> None:
+        self.keys = keys or Keys()
+        self.policy = policy or Policy()
+        self._scripts = library or read_library()
+        self._lives = (self.policy.run_retention_ms, self.policy.session_retention_ms)
+
+    def create(
+        self,
+        run: str,
+        *,
+        digest: str,
+        event: bytes,
+        agent: str,
+        queue: str,
+        session: str = "",
+        tenant: str = "",
+        idempotency_key: str = "",
+        limits: bytes = b"",
+        metadata: bytes = b"",
+        at_ms: int | None = None,
+        delay_ms: int | None = None,
+        on_busy: OnBusy = OnBusy.QUEUE,
+        interrupted_event: bytes = b"",
+    ) -> ScriptCall[Created | Refused]:
+        """Accepts a run. `digest` tells one submission from another under the same idempotency key.
+
+        `event` is the first event, with the task; `interrupted_event` ends the session's active run where `on_busy` says so.
+        """
+        self.policy.check_task(len(event))
+        fields: list[Argument] = ["agent", name("agent", agent), "queue", name("queue", queue)]
+        if tenant:
+            fields += ("tenant", name("tenant", tenant))
+        if session:
+            fields += ("session", scoped(tenant, name("session", session)))
+        if idempotency_key:
+            fields += ("idem", scoped(tenant, name("idempotency key", idempotency_key)))
+        fields += ("limits", limits, "metadata", metadata)
+        arguments: list[Argument] = [
+            run, *self._lives, digest, on_busy.value, *_moment(at_ms, delay_ms), event, interrupted_event,
+            len(fields), *fields,
+        ]  # fmt: skip
+        return ScriptCall(self._scripts["create"], self.keys.frame(run), arguments, read_created)
+
+    def claim(
+        self,
+        run: str,
+        *,
+        activation: str,
+        worker: str,
+        newest_schema: int,
+        event: bytes,
+        agents: Sequence[str] = (),
+        room_for_one_crash: bool = True,
+        room_for_more: bool = True,
+    ) -> ScriptCall[Claimed | Refused]:
+        """Makes `worker` the owner of a queued run. `agents`: those that it has; none given: any."""
+        arguments: list[Argument] = [
+            run, *self._lives, activation, worker, newest_schema, int(room_for_one_crash), int(room_for_more),
+            self.policy.lease_ms, event, len(agents), *agents,
+        ]  # fmt: skip
+        return ScriptCall(self._scripts["claim"], self.keys.frame(run), arguments, read_claimed)
+
+    def commit(
+        self,
+        run: str,
+        *,
+        token: str,
+        base: int,
+        nonce: str,
+        to: Status,
+        events: Sequence[bytes] = (),
+        at_ms: int | None = None,
+        delay_ms: int | None = None,
+        wait: str = "",
+        reason: str = "",
+        consumed: int = 0,
+        step: int | None = None,
+        state: bytes | None = None,
+        limits: bytes | None = None,
+        open: bytes | None = None,
+        settled: Sequence[Entry] = (),
+        hold: Sequence[Entry] = (),
+        marks: Mapping[str, str | None] | None = None,
+        asks: Mapping[str, NewAsk | None] | None = None,
+        blame: PoisonEvent | None = None,
+        session_state: bytes | None = None,
+        session_cursor: str = "",
+    ) -> ScriptCall[Committed | Behind | Refused]:
+        """Carries what happened and announces what comes next.
+
+        Args:
+            base: The `rev` that it builds on; `nonce` is made once for each commit.
+            to: The status to come; a run with news stays running instead of waiting or budget_exceeded.
+            at_ms, delay_ms: When a queued run is due or a wait is over.
+            consumed: How many inbox entries, of those last seen, are now events.
+            open: The model call under way: None: as it is; empty: none, its hold is dropped; else a new one with `hold`.
+            settled: What was used.
+            marks: Tool calls that are `planned`, `started` or `asked`; None: answered.
+            asks: Requests that are opened; None: closed.
+            blame: Set if this release counts as a crash.
+        """
+        policy = self.policy
+        for body in events:
+            policy.check_event(len(body))
+        if state is not None:
+            policy.check_state(len(state))
+        if to not in COMMITTED:
+            raise ValueError(f"an owner cannot commit to {to}")
+        if open and to is not Status.RUNNING:
+            raise ValueError("only a running run has a model call under way")
+        arguments: list[Argument] = [
+            run, *self._lives, token, base, nonce, to.value, *_moment(at_ms, delay_ms), wait, reason, consumed,
+            "" if step is None else step, state or b"", session_state or b"", session_cursor, limits or b"",
+        ]  # fmt: skip
+        arguments += ("1", *blame) if blame else ("", b"", "")
+        arguments += (policy.crashes_at_a_step, policy.crashes_in_all, policy.lease_ms)
+        arguments += ("keep" if open is None else "open" if open else "settle", open or b"")
+        self._add_entries(arguments, settled)
+        self._add_entries(arguments, hold)
+        self._add_lives(arguments, settled, hold)
+        self._add_marks(arguments, marks)
+        self._add_asks(arguments, asks)
+        arguments.append(len(events))
+        arguments += events
+        return ScriptCall(self._scripts["commit"], self.keys.frame(run), arguments, read_committed)
+
+    def renew(self, runs: Iterable[tuple[str, str]]) -> ScriptCall[Renewed]:
+        """Renews the leases of (run, token) pairs, at most 200 in one call."""
+        flat = [value for pair in runs for value in pair]
+        if len(flat) > 2 * MAX_RENEWALS:
+            raise ValueError(f"at most {MAX_RENEWALS} leases are renewed in one call")
+        arguments: list[Argument] = ["", *self._lives, self.policy.lease_ms, len(flat), *flat]
+        return ScriptCall(self._scripts["renew"], self.keys.frame(), arguments, read_renewed)
+
+    def reap(
+        self,
+        run: str,
+        *,
+        token: str,
+        dead: bool,
+        requeued_event: bytes,
+        cancelled_event: bytes,
+        poison: PoisonEvent,
+    ) -> ScriptCall[Outcome | Refused]:
+        """Takes a run from an owner whose lease is over or, with `dead`, who is known to be gone."""
+        arguments: list[Argument] = [
+            run, *self._lives, token, "dead" if dead else "expired", requeued_event, cancelled_event, *poison,
+            self.policy.crashes_at_a_step, self.policy.crashes_in_all,
+        ]  # fmt: skip
+        return ScriptCall(self._scripts["reap"], self.keys.frame(run), arguments, read_outcome)
+
+    def signal(self, run: str, *, sid: str, kind: str, body: bytes, ask: str = "") -> ScriptCall[Refused]:
+        """Brings a `reply`, `approve`, `reject` or `top_up`. `ask` names the request; empty: the only open one.
+
+        Answers `woken` or `kept`, or why not; `already` with the first answer.
+        """
+        self.policy.check_event(len(body))
+        arguments: list[Argument] = [
+            run, *self._lives, _word("signal id", sid), kind, ASK_OF[kind], ask and _word("request", ask), body,
+            self.policy.max_inbox, self.policy.max_signals,
+        ]  # fmt: skip
+        return ScriptCall(self._scripts["signal"], self.keys.frame(run), arguments, read_refused)
+
+    def cancel(
+        self, run: str, *, sid: str, event: bytes, reason: CancelReason = CancelReason.USER
+    ) -> ScriptCall[Outcome | Refused]:
+        """Asks a running run to end (`asked`); ends any other with `event` (`cancelled`)."""
+        arguments: list[Argument] = [run, *self._lives, _word("signal id", sid), reason.value, event]
+        return ScriptCall(self._scripts["cancel"], self.keys.frame(run), arguments, read_outcome)
+
+    def resume(
+        self,
+        run: str,
+        *,
+        sid: str,
+        event: bytes,
+        limits: bytes | None = None,
+        on_busy: OnBusy = OnBusy.QUEUE,
+        interrupted_event: bytes = b"",
+    ) -> ScriptCall[Refused]:
+        """Lets a failed or budget_exceeded run go on: `resumed`, `behind`, or why not."""
+        arguments: list[Argument] = [
+            run, *self._lives, _word("signal id", sid), limits or b"", on_busy.value, event, interrupted_event,
+        ]  # fmt: skip
+        return ScriptCall(self._scripts["resume"], self.keys.frame(run), arguments, read_refused)
+
+    def sweep(self, *, most: int = 100, most_tended: int = 100) -> ScriptCall[Swept]:
+        """Finds what is over. `most_tended` = 0 leaves out RQ's mirror and the runs whose retention is over."""
+        arguments: list[Argument] = ["", *self._lives, most, most_tended, self.policy.lease_ms]
+        return ScriptCall(self._scripts["sweep"], (*self.keys.frame(), self.keys.swept_at), arguments, read_swept)
+
+    def ring(self, run: str, *, rq_keys: Sequence[str], rq_words: tuple[str, str]) -> ScriptCall[Refused]:
+        """Tells RQ that a run wants a worker: `rung`, `waits`, `no_job` (make the job, which rings), or `no`.
+
+        `rq_keys`: the queue, its intermediate list, its scheduled jobs, the job. `rq_words`: the job's field of status and
+        the word that says queued.
+        """
+        arguments: list[Argument] = [run, *self._lives, *rq_words]
+        return ScriptCall(self._scripts["ring"], (*self.keys.frame(run), *rq_keys), arguments, read_refused)
+
+    def mirrored(self, run: str, *, moves: int, status: Status) -> ScriptCall[Refused]:
+        """Notes that RQ knows `status`: `done`, or `again` if it has changed since `moves` was read."""
+        arguments: list[Argument] = [run, *self._lives, moves, status.value]
+        return ScriptCall(self._scripts["mirrored"], self.keys.frame(run), arguments, read_refused)
+
+    def defer(self, run: str, *, deferral: str, reason: str) -> ScriptCall[Deferred | Refused]:
+        """Puts off a queued run that this worker cannot run; `deferral` is made once for each refused claim."""
+        arguments: list[Argument] = [
+            run, *self._lives, deferral, reason, self.policy.defer_first_ms, self.policy.defer_longest_ms,
+        ]  # fmt: skip
+        return ScriptCall(self._scripts["defer"], self.keys.frame(run), arguments, read_deferred)
+
+    def delete(self, run: str) -> ScriptCall[Refused]:
+        """Removes an ended run before its time: `deleted`, or `live` with its status."""
+        return ScriptCall(self._scripts["delete"], self.keys.frame(run), [run, *self._lives], read_refused)
+
+    def _add_entries(self, arguments: list[Argument], entries: Sequence[Entry]) -> None:
+        arguments.append(3 * len(entries))
+        for ledger, field, amount in entries:
+            if amount < 0:
+                raise ValueError(f"{field}: an amount on a ledger is not negative")
+            arguments += (ledger.key, field, amount)
+
+    def _add_lives(self, arguments: list[Argument], *groups: Sequence[Entry]) -> None:
+        keys = {entry.ledger.key for entries in groups for entry in entries if entry.ledger.life is Life.LEDGER}
+        arguments.append(2 * len(keys))
+        for key in keys:
+            arguments += (key, self.policy.ledger_retention_ms)
+
+    def _add_marks(self, arguments: list[Argument], marks: Mapping[str, str | None] | None) -> None:
+        if not marks:
+            arguments.append(0)
+            return
+        if len(marks) > self.policy.max_calls:
+            raise TooLarge(f"A step with {len(marks):,} tool calls is beyond max_calls = {self.policy.max_calls:,}.")
+        arguments.append(2 * len(marks))
+        for call, mark in marks.items():
+            arguments += (call, mark or "")
+
+    def _add_asks(self, arguments: list[Argument], asks: Mapping[str, NewAsk | None] | None) -> None:
+        if not asks:
+            arguments.append(0)
+            return
+        arguments.append(3 * len(asks))
+        for ask, new in asks.items():
+            kind, delay_ms = new or ("", None)
+            arguments += (_word("request", ask), kind, "" if delay_ms is None else delay_ms)
+
+
+def _moment(at_ms: int | None, delay_ms: int | None) -> tuple[Argument, Argument]:
+    return "" if at_ms is None else at_ms, "" if delay_ms is None else delay_ms
+
+
+def _word(kind: str, value: str) -> str:
+    if " " in name(kind, value):
+        raise ConfigurationError(f"The {kind} {value!r} must not contain a space.")
+    return value
