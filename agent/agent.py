@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
@@ -19,8 +19,9 @@ from agent.errors import AgentDefinitionError, ContextTypeError, PawlError, Unkn
 from agent.events import RunCompleted, RunCreated
 from agent.journal import Commit, MemoryJournal
 from agent.messages import Message, Role
-from agent.models import model_of
 from agent.models.base import ModelClient, ToolSpecification
+from agent.models.choose import model_of
+from agent.models.override import ModelOverride
 from agent.output import OutputSchema
 from agent.program import Program
 from agent.providers import ContextProvider
@@ -149,7 +150,8 @@ class Agent(Generic[Output]):
         self.provider = ContextProvider.of(action_context)
         self._require_dependencies()
         self._dialect = dialect_of(dialect)
-        self._models: list[ModelClient] = [] if model is None else [model_of(model)]
+        self._model = None if model is None else model_of(model)
+        self._substitute = ModelOverride()
         self._options: dict[str, Any] = {
             "temperature": temperature,
             "max_tokens": max_tokens,
@@ -170,20 +172,16 @@ class Agent(Generic[Output]):
         Raises:
             AgentDefinitionError: It has none.
         """
-        if not self._models:
+        model = self._substitute.model or self._model
+        if model is None:
             raise AgentDefinitionError(f"{self!r} has no model: pass model='openai:gpt-4o', or a model client")
-        return self._models[-1]
+        return model
 
     @contextlib.contextmanager
-    def override(self, *, model: str | ModelClient) -> Iterator[None]:
+    def override(self, *, model: str | ModelClient) -> Generator[None]:
         """Uses another model while the block runs; for tests."""
-        self._models.append(model_of(model))
-        self._program = None
-        try:
+        with self._substitute.using(model_of(model)):
             yield
-        finally:
-            self._models.pop()
-            self._program = None
 
     def program(self) -> Program:
         """The agent, made ready to run.
@@ -191,7 +189,7 @@ class Agent(Generic[Output]):
         Raises:
             AgentDefinitionError: It has no model.
         """
-        if self._program is None:
+        if self._program is None or self._program.model is not self.model:
             specifications = tuple(_specification(tool) for tool in self.registry.tools.values())
             without_overhead = Program(
                 name=self.name or "agent",

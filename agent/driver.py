@@ -317,7 +317,13 @@ class Driver:
                 self._asked = None
                 events = (
                     failure_events(
-                        self.state, self._program, asked, answer, jitter=random.random(), ms=ms, active_ms=active_ms  # noqa: S311
+                        self.state,
+                        self._program,
+                        asked,
+                        answer,
+                        jitter=random.random(),
+                        ms=ms,
+                        active_ms=active_ms,
                     )
                     if isinstance(answer, ModelError)
                     else reply_events(self.state, self._program, asked, answer, ms=ms, active_ms=active_ms)
@@ -366,8 +372,9 @@ class Driver:
         request = self._program.dialect.request(self._program, self.state.history, asked.asking)
         before = time.monotonic()
         answer: ModelReply | ModelError
+        deadline = asyncio.timeout(asked.asking.timeout)
         try:
-            async with asyncio.timeout(asked.asking.timeout) as deadline:
+            async with deadline:
                 answer = await self._program.model.complete(request)
         except ModelError as error:
             answer = error
@@ -375,7 +382,7 @@ class Driver:
             late = deadline.expired()
             words = f"no reply within {asked.asking.timeout:g} s" if late else f"TimeoutError: {error}"
             answer = ModelUnavailable(words, billed=late)
-        except Exception as error:  # noqa: BLE001 - a client's own fault ends this run, not its neighbours
+        except Exception as error:
             answer = ModelRefusedRequest(f"{type(error).__name__}: {error}", billed=True)
         self._mailbox.put_nowait(ModelEnd(asked, answer, int((time.monotonic() - before) * 1000)))
 

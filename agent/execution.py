@@ -1,11 +1,10 @@
 """One tool call, executed: arguments checked, dependencies injected, the result made readable. Never raises for a tool's sake."""
 
-import asyncio
 import time
 from dataclasses import dataclass
 
 from agent.context import ActionContext, ToolContext
-from agent.errors import InvalidArguments, ToolError
+from agent.errors import InvalidArguments, ToolError, ToolTimeout
 from agent.events import Outcome
 from agent.output import any_json
 from agent.program import Program
@@ -25,11 +24,12 @@ class ToolEnd:
     result: object = None
 
 
-async def execute(program: Program, open_call: OpenCall, dependencies: ActionContext | None, call: ToolContext) -> ToolEnd:
+async def execute(
+    program: Program, open_call: OpenCall, dependencies: ActionContext | None, call: ToolContext
+) -> ToolEnd:
     """Executes a call that may start now.
 
     An exception of the tool becomes an error for the model, whatever its type: one broken tool must not end its neighbours.
-    Only the cancellation of this very task passes through.
     """
     started = time.monotonic()
     name = open_call.call.name
@@ -46,13 +46,8 @@ async def execute(program: Program, open_call: OpenCall, dependencies: ActionCon
     except InvalidArguments as problem:
         outcome, content = ("invalid_output" if is_exit and program.output else "invalid"), str(problem)
     except ToolError as error:
-        outcome, content = "error", str(error)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        outcome, content = "error", f"{name} was cancelled from within"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a tool raises is an answer to the model
+        outcome, content = ("unknown" if isinstance(error, ToolTimeout) else "error"), str(error)
+    except Exception as error:
         outcome, content = "error", f"{type(error).__name__}: {error}"
     if outcome != "ok":
         content = redact(content)

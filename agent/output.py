@@ -3,6 +3,7 @@
 `response_format` would stop the use of tools too early, so the output schema becomes the parameters of a terminal tool.
 """
 
+import inspect
 from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
@@ -31,7 +32,7 @@ class OutputSchema(Generic[Output]):
     def __init__(self, output_type: type[Output]) -> None:
         self.type = output_type
         self.is_text = cast(object, output_type) is str
-        self._is_model = isinstance(output_type, type) and issubclass(output_type, BaseModel)
+        self._is_model = inspect.isclass(output_type) and issubclass(output_type, BaseModel)
         name = getattr(output_type, "__name__", str(output_type))
         try:
             self._adapter: TypeAdapter[Output] = TypeAdapter(output_type)

@@ -1,7 +1,7 @@
 """What a run came to: the same shape for a run in process and for a durable one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from agent.budget import Usage
@@ -28,7 +28,7 @@ class RunResult(Generic[Output]):
     output: Output
     usage: Usage
     steps: int
-    events: Sequence[Recorded] = ()
+    events: Sequence[Recorded] = field(default=(), repr=False)
 
 
 def error_of(event: Event, run_id: str) -> RunError | None:

@@ -8,6 +8,7 @@ for the history, and let those behind the checkpoint move the head as well. It g
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -39,6 +40,9 @@ SCHEMA_VERSION = 1
 NOT_EXECUTED = frozenset({"invalid", "invalid_output", "cut_off", "over_budget", "rejected"})
 """Outcomes of tool calls that were answered without being executed."""
 
+
+Ending = Literal["completed", "failed", "cancelled", "budget_exceeded"]
+"""The statuses in which a run has ended."""
 
 _REASONS: dict[str, FailureReason] = {"cut_off": "cut_off", "invalid_output": "invalid_output"}
 
@@ -76,7 +80,7 @@ class Checkpoint(BaseModel):
     estimated_tokens: int = 0
     usage: Usage = NO_USAGE
     budget: Budget = Budget()
-    ended: str = ""
+    ended: Ending | Literal[""] = ""
 
     def to_bytes(self) -> bytes:
         """JSON, defaults left out."""
@@ -94,7 +98,9 @@ class Checkpoint(BaseModel):
         except ValidationError as error:
             raise BrokenRecord(f"the checkpoint cannot be read: {error.error_count()} errors") from error
         if checkpoint.schema_version > SCHEMA_VERSION:
-            raise BrokenRecord(f"the checkpoint has schema version {checkpoint.schema_version}, known is {SCHEMA_VERSION}")
+            raise BrokenRecord(
+                f"the checkpoint has schema version {checkpoint.schema_version}, known is {SCHEMA_VERSION}"
+            )
         return checkpoint
 
 

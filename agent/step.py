@@ -30,7 +30,7 @@ from agent.events import (
 from agent.messages import INTERRUPTED, ToolCall
 from agent.models.base import ModelReply, Price
 from agent.program import Program
-from agent.state import Exchange, Mark, OpenCall, RunState
+from agent.state import Ending, Exchange, Mark, OpenCall, RunState
 from agent.text import bounded
 from agent.tokens import estimate
 
@@ -75,7 +75,7 @@ class Finish:
 class Ended:
     """The run has ended."""
 
-    status: str
+    status: Ending
 
 
 Intent = AskModel | StartTools | Hold | Finish | Ended
@@ -162,7 +162,10 @@ def reply_events(
         case Final(text=text):
             return [replied, _final(text, program, asked.asking.step)]
         case Declined(text=text):
-            return [replied, RunFailed(reason="refused", error=f"the model declined: {bounded(text, 2000)}", partial=text)]
+            return [
+                replied,
+                RunFailed(reason="refused", error=f"the model declined: {bounded(text, 2000)}", partial=text),
+            ]
         case Unusable(reason=reason, reminder=reminder):
             return [replied, ReplyRejected(step=asked.asking.step, reason=reason, message=reminder)]
 
@@ -266,7 +269,9 @@ def _startable(exchange: Exchange, program: Program) -> tuple[OpenCall, ...]:
     for open_call in others or waiting[:1]:
         busy = len(running) + len(chosen)
         alone = not _is_parallel(open_call, program) or open_call.call.name == program.exit.name
-        if busy >= program.parallel or (busy and (alone or any(not _is_parallel(c, program) for c in (*running, *chosen)))):
+        if busy >= program.parallel or (
+            busy and (alone or any(not _is_parallel(c, program) for c in (*running, *chosen)))
+        ):
             break
         chosen.append(open_call)
     return tuple(chosen)
@@ -299,7 +304,9 @@ def _refused_calls(
             room -= 1
 
 
-def cancel_events(state: RunState, program: Program, open_call: AskModel | None, reason: str, *, active_ms: int) -> list[Event]:
+def cancel_events(
+    state: RunState, program: Program, open_call: AskModel | None, reason: str, *, active_ms: int
+) -> list[Event]:
     """The end of a run that somebody cancelled: what was under way is interrupted, an open model call is charged."""
     events: list[Event] = []
     if open_call is not None:

@@ -19,7 +19,9 @@ from agent.text import well_formed
 if TYPE_CHECKING:
     from agent.program import Program
 
-UNREADABLE = 'Your reply was not one JSON object of the form {"tool": "<name>", "arguments": {…}}. Reply with nothing else.'
+UNREADABLE = (
+    'Your reply was not one JSON object of the form {"tool": "<name>", "arguments": {…}}. Reply with nothing else.'
+)
 
 
 class JsonDialect:

@@ -72,5 +72,3 @@ def instruction_tokens(program: "Program") -> int:
     texts = [program.instruction.content or ""]
     texts += [f"{tool.name}{tool.description}{tool.parameters}" for tool in program.specifications]
     return sum(estimate(text) for text in texts)
-
-

@@ -1,0 +1,82 @@
+"""Finds the agents that a worker shall serve, from `module` or `module:attribute`."""
+
+import importlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from agent.agent import Agent
+from agent.errors import AgentDefinitionError, ConfigurationError
+
+PACKAGES = ("agent", "scheduler", "worker")
+
+
+def load_agents(targets: Iterable[str]) -> dict[str, Agent[object]]:
+    """The agents of all targets, by name.
+
+    Args:
+        targets: `package.module`, for all named agents that it holds, or `package.module:attribute`, for one.
+
+    Raises:
+        ConfigurationError: A module cannot be imported, or holds no agent.
+        AgentDefinitionError: Two agents have one name, or an agent that was asked for has none.
+    """
+    found: dict[str, tuple[str, Agent[object]]] = {}
+    for target in targets:
+        for where, agent in _agents_of(target):
+            name = agent.name
+            if name is None:
+                raise AgentDefinitionError(f"{where} has no name; give it one with Agent(name=...)")
+            known = found.get(name)
+            if known is not None and known[1] is not agent:
+                raise AgentDefinitionError(f"{known[0]} and {where} are two agents of the name {name!r}; rename one")
+            found[name] = (where, agent)
+    return {name: agent for name, (_, agent) in found.items()}
+
+
+def _agents_of(target: str) -> list[tuple[str, Agent[object]]]:
+    module_name, _, attribute = target.partition(":")
+    module = _import(module_name)
+    if attribute:
+        value = getattr(module, attribute, None)
+        if not isinstance(value, Agent):
+            what = "is not there" if value is None else f"is a {type(value).__name__}, not an Agent"
+            raise ConfigurationError(f"{target}: {attribute!r} {what}")
+        return [(target, value)]  # pyright: ignore[reportUnknownVariableType]
+    agents = [(f"{module_name}:{key}", value) for key, value in vars(module).items() if isinstance(value, Agent)]  # pyright: ignore[reportUnknownVariableType]
+    named: list[tuple[str, Agent[object]]] = [(where, agent) for where, agent in agents if agent.name is not None]
+    if not named:
+        nameless = ", ".join(where for where, _ in agents)
+        hint = f"{nameless} has no name; give it one with Agent(name=...)" if agents else "declare one at module level"
+        raise ConfigurationError(f"{module_name} holds no agent that can be served: {hint}")
+    return named
+
+
+def _import(module_name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # behind our own packages, which have names that users' files may have too
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise ConfigurationError(f"{module_name} cannot be imported: {error}") from error
+        own = hiding_file(module_name.partition(".")[0])
+        reason = f"; {own} is hidden by the package of Pawl of the same name: rename it" if own else ""
+        raise ConfigurationError(
+            f"there is no module {module_name} here ({here}) or on the Python path{reason}"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def hiding_file(name: str) -> Path | None:
+    """The file or folder of the current folder that has the name of one of our packages, if there is one."""
+    if name not in PACKAGES:
+        return None
+    ours = Path(__file__).parents[1]
+    for candidate in (Path.cwd() / name, Path.cwd() / f"{name}.py"):
+        if candidate.exists() and candidate.parent != ours:
+            return candidate
+    return None
