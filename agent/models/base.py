@@ -22,15 +22,35 @@ class ToolSpecification:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars for one million tokens; a free model has zeros (unknown is not free)."""
+class LongRequestPrice:
+    """US dollars for one million tokens of a request with more than `above` input tokens."""
 
+    above: int
     input_per_million: Decimal
     output_per_million: Decimal
 
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for one million tokens; a free model has zeros (unknown is not free).
+
+    Attributes:
+        long_requests: Where longer requests cost more for all their tokens; in rising order of `above`.
+    """
+
+    input_per_million: Decimal
+    output_per_million: Decimal
+    long_requests: tuple[LongRequestPrice, ...] = ()
+
+    def at(self, input_tokens: int) -> "Price":
+        """The one price of a request with so many input tokens: linear in what is asked of it."""
+        reached = [tier for tier in self.long_requests if input_tokens > tier.above]
+        return Price(reached[-1].input_per_million, reached[-1].output_per_million) if reached else self
+
     def cost(self, input_tokens: int, output_tokens: int) -> int:
         """What the tokens cost, in nano-dollars, rounded up."""
-        exact = (self.input_per_million * input_tokens + self.output_per_million * output_tokens) * 1000
+        price = self.at(input_tokens)
+        exact = (price.input_per_million * input_tokens + price.output_per_million * output_tokens) * 1000
         return int(exact.to_integral_value(rounding="ROUND_CEILING"))
 
 
