@@ -13,7 +13,7 @@ import redis
 
 from agent.errors import ConfigurationError, StoreUnavailable
 from scheduler import embedded
-from scheduler.embedded.guardian import Folder, Processes, read_processes
+from scheduler.embedded.guardian import Folder, Processes, is_free, read_processes
 from scheduler.settings import Settings
 
 USER = """
@@ -83,6 +83,12 @@ def enter(settings: Settings) -> Iterator[Enter]:
 
 def wait_until_gone(settings: Settings) -> None:
     wait_for("the server to leave", lambda: embedded.status(settings) is None)
+
+
+def kill_guardian(settings: Settings) -> None:
+    folder = Folder(settings.data_dir / "redis")
+    os.kill(processes(settings).guardian, signal.SIGKILL)
+    wait_for("the end of the guardian", lambda: is_free(folder.guardian_lock))
 
 
 def wait_until_dead(process_id: int) -> None:
@@ -212,8 +218,7 @@ def test_a_server_without_its_guardian_gets_a_new_one_and_still_leaves(settings:
     with embedded.acquire(settings) as server:
         command(server.url, "SET", "run", "17")
         before = processes(settings)
-        os.kill(before.guardian, signal.SIGKILL)
-        wait_until_dead(before.guardian)
+        kill_guardian(settings)
     assert is_alive(before.server)
 
     with embedded.acquire(settings) as server:
@@ -243,8 +248,7 @@ def test_stop_ends_it_though_it_is_in_use_and_the_next_user_starts_it_again(sett
 def test_stop_ends_a_server_that_lost_its_guardian(settings: Settings) -> None:
     with embedded.acquire(settings):
         before = processes(settings)
-        os.kill(before.guardian, signal.SIGKILL)
-        wait_until_dead(before.guardian)
+        kill_guardian(settings)
 
     assert embedded.stop(settings) is True
     wait_until_dead(before.server)
