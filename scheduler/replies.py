@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduler.lifecycle import Status
-from scheduler.scripting import Reply, Value, array, blob, number, text
+from scheduler.wire import Reply, Value, array, blob, groups, number, pairs, text, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,9 @@ def read_claimed(reply: Reply) -> Claimed | Refused:
         crashes=number(crashes), crashes_total=number(crashes_total), cancel=text(cancel),
         created_at=number(created_at), agent=text(agent), session=text(session), tenant=text(tenant),
         queue=text(queue), schema=number(schema), metadata=blob(metadata), epoch=text(epoch),
-        session_state=blob(session_state), session_cursor=text(cursor), calls=_pairs(calls),
-        asks={ask: read_ask(value) for ask, value in _pairs(asks).items()}, inbox=read_inbox(inbox),
+        session_state=blob(session_state), session_cursor=text(cursor),
+        calls={text(call): text(mark) for call, mark in pairs(calls)},
+        asks=read_asks(asks), inbox=read_inbox(inbox),
     )  # fmt: skip
 
 
@@ -213,8 +214,8 @@ def read_committed(reply: Reply) -> Committed | Behind | Refused:
 
 def read_renewed(reply: Reply) -> Renewed:
     _, lost, flagged = reply
-    flags = _groups(flagged, 3)
-    return Renewed(_texts(lost), tuple(Flag(text(run), text(cancel), number(unread)) for run, cancel, unread in flags))
+    flags = groups(flagged, 3)
+    return Renewed(texts(lost), tuple(Flag(text(run), text(cancel), number(unread)) for run, cancel, unread in flags))
 
 
 def read_outcome(reply: Reply) -> Outcome | Refused:
@@ -231,13 +232,13 @@ def read_swept(reply: Reply) -> Swept:
     _, expired, rings, unmirrored, fired = reply
     return Swept(
         code,
-        tuple(Expired(text(run), text(token)) for run, token in _groups(expired, 2)),
-        tuple(ToRing(text(run), text(queue)) for run, queue in _groups(rings, 2)),
+        tuple(Expired(text(run), text(token)) for run, token in groups(expired, 2)),
+        tuple(ToRing(text(run), text(queue)) for run, queue in groups(rings, 2)),
         tuple(
             Unmirrored(text(run), number(moves), Status(text(status)), text(queue))
-            for run, moves, status, queue in _groups(unmirrored, 4)
+            for run, moves, status, queue in groups(unmirrored, 4)
         ),
-        _texts(fired),
+        texts(fired),
     )
 
 
@@ -245,10 +246,14 @@ def read_deferred(reply: Reply) -> Deferred | Refused:
     return Deferred(number(reply[1])) if reply[0] == b"deferred" else read_refused(reply)
 
 
-def read_ask(value: str) -> Ask:
-    """`<kind> <deadline>` as it is stored."""
-    kind, _, deadline = value.partition(" ")
-    return Ask(kind, int(deadline) if deadline else None)
+def read_asks(value: Value) -> dict[str, Ask]:
+    """Requests `<kind> <deadline>` as they are stored, those that are open."""
+    asks: dict[str, Ask] = {}
+    for ask, stored in pairs(value):
+        kind, is_open, deadline = text(stored).partition(" ")
+        if is_open:
+            asks[text(ask)] = Ask(kind, int(deadline) if deadline else None)
+    return asks
 
 
 def read_inbox(value: Value) -> tuple[InboxEntry, ...]:
@@ -258,17 +263,3 @@ def read_inbox(value: Value) -> tuple[InboxEntry, ...]:
         kind, ask, at, sid, body = blob(entry).split(b" ", 4)
         entries.append(InboxEntry(kind.decode(), ask.decode(), int(at), sid.decode(), body))
     return tuple(entries)
-
-
-def _texts(value: Value) -> tuple[str, ...]:
-    return tuple(text(item) for item in array(value))
-
-
-def _groups(value: Value, size: int) -> list[Reply]:
-    flat = array(value)
-    return [flat[start : start + size] for start in range(0, len(flat), size)]
-
-
-def _pairs(value: Value) -> dict[str, str]:
-    flat = _texts(value)
-    return dict(zip(flat[::2], flat[1::2], strict=True))

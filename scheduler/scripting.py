@@ -5,7 +5,6 @@ A call can be sent alone (`run`, `run_blocking`) or together with others in one 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +13,13 @@ from typing import Generic, TypeAlias, TypeVar, cast
 
 import redis as blocking
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from scheduler.unavailable import mapped
+from scheduler.wire import Argument, Reply, Value, ask, send
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-Value: TypeAlias = "bytes | int | list[Value] | None"
-Reply: TypeAlias = list[Value]
-Argument: TypeAlias = str | bytes | int
 
 LUA = Path(__file__).parent / "lua"
 
@@ -45,9 +41,9 @@ Library: TypeAlias = Mapping[str, Script]
 
 def read_library(folder: Path = LUA) -> Library:
     """All scripts of a folder by name, but for those of RQ's mirror, which stand alone."""
-    prelude = (folder / "prelude.lua").read_text()
-    names = sorted(path.stem for path in folder.glob("*.lua") if not path.stem.startswith(("prelude", "rq_")))
-    return {name: Script(name, prelude + (folder / f"{name}.lua").read_text()) for name in names}
+    prelude = (folder / "prelude.lua").read_text(encoding="utf-8")
+    files = [path for path in sorted(folder.glob("*.lua")) if not path.stem.startswith(("prelude", "rq_"))]
+    return {path.stem: Script(path.stem, prelude + path.read_text(encoding="utf-8")) for path in files}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class ScriptCall(Generic[R_co]):
     """One intention. Sending it twice does no more than sending it once."""
 
     script: Script
-    keys: tuple[bytes | str, ...]
+    keys: Sequence[str | bytes]
     arguments: Sequence[Argument]
     read: Callable[[Reply], R_co]
 
@@ -72,21 +68,17 @@ async def run(redis: Redis, call: ScriptCall[R]) -> R:
 
 
 async def run_many(redis: Redis, calls: Sequence[ScriptCall[R]]) -> list[R | Exception]:
-    """Sends calls in one pipeline; an error in one reply is that call's alone.
+    """Sends calls in one pipeline; an error in the place of an answer is that call's alone.
 
-    Raises StoreUnavailable if the pipeline broke: any of the calls may have run. Send them again.
+    Raises StoreUnavailable if the connection failed: any of the calls may have run. Send them again.
     """
-    try:
-        replies = await _pipeline(redis, [call.command() for call in calls])
-        unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-        if unknown:
-            scripts = {calls[index].script for index in unknown}
-            await asyncio.gather(*(redis.script_load(script.text) for script in scripts))
-            again = await _pipeline(redis, [calls[index].command() for index in unknown])
-            for index, reply in zip(unknown, again, strict=True):
-                replies[index] = reply
-    except (RedisError, OSError) as error:
-        raise mapped(error) from error
+    replies = await send(redis, [call.command() for call in calls])
+    unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    if unknown:
+        await ask(redis, *(("SCRIPT", "LOAD", script.text) for script in {calls[index].script for index in unknown}))
+        again = await send(redis, [calls[index].command() for index in unknown])
+        for index, reply in zip(unknown, again, strict=True):
+            replies[index] = reply
     return [_read(call, reply) for call, reply in zip(calls, replies, strict=True)]
 
 
@@ -104,37 +96,10 @@ def run_blocking(redis: blocking.Redis, call: ScriptCall[R]) -> R:
     return call.read(reply)
 
 
-async def _pipeline(redis: Redis, commands: Sequence[tuple[Argument, ...]]) -> list[Reply | Exception]:
-    async with redis.pipeline(transaction=False) as pipeline:
-        for command in commands:
-            pipeline.execute_command(*command)  # pyright: ignore[reportUnknownMemberType]
-        return await pipeline.execute(raise_on_error=False)
-
-
-def _read(call: ScriptCall[R], reply: Reply | Exception) -> R | Exception:
-    if isinstance(reply, Exception):
+def _read(call: ScriptCall[R], reply: Value | ResponseError) -> R | Exception:
+    if isinstance(reply, ResponseError):
         return mapped(reply)
     try:
-        return call.read(reply)
+        return call.read(cast(Reply, reply))
     except Exception as error:  # a reply that cannot be read concerns this call alone
         return error
-
-
-def text(value: Value) -> str:
-    """A reply's string."""
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def number(value: Value) -> int:
-    """A reply's integer; 0 for ''."""
-    return int(cast("bytes | int", value) or 0)
-
-
-def blob(value: Value) -> bytes:
-    """A reply's opaque bytes."""
-    return cast(bytes, value)
-
-
-def array(value: Value) -> Reply:
-    """A reply's array."""
-    return cast(Reply, value)

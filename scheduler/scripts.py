@@ -7,10 +7,10 @@ Times are milliseconds; bodies are opaque bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from agent.errors import ConfigurationError, TooLarge
-from scheduler.keys import Keys, Ledger, Life, name, scoped
+from scheduler.inputs import ASK_OF, Entry, NewAsk, NewRun, PoisonEvent
+from scheduler.keys import Keys, Life, name, scoped
 from scheduler.lifecycle import COMMITTED, CancelReason, Status
 from scheduler.policy import Policy
 from scheduler.replies import (
@@ -32,35 +32,11 @@ from scheduler.replies import (
     read_renewed,
     read_swept,
 )
-from scheduler.scripting import Argument, Library, ScriptCall, read_library
+from scheduler.scripting import Library, ScriptCall, read_library
 from scheduler.sessions import OnBusy
+from scheduler.wire import Argument
 
 MAX_RENEWALS = 200
-
-ASK_OF = {"reply": "reply", "approve": "approval", "reject": "approval", "top_up": ""}
-"""Kinds of signals, and the kind of request that each answers."""
-
-
-class Entry(NamedTuple):
-    """An amount of something on a ledger: used or to be held. Integers only; money in micro- or nano-dollars."""
-
-    ledger: Ledger
-    field: str
-    amount: int
-
-
-class NewAsk(NamedTuple):
-    """A request that the run opens: kind is `reply` or `approval`."""
-
-    kind: str
-    delay_ms: int | None = None
-
-
-class PoisonEvent(NamedTuple):
-    """The event and the reason of the end, where a crash turns out to be one too many."""
-
-    body: bytes
-    reason: str
 
 
 class Scripts:
@@ -72,42 +48,22 @@ class Scripts:
         self._scripts = library or read_library()
         self._lives = (self.policy.run_retention_ms, self.policy.session_retention_ms)
 
-    def create(
-        self,
-        run: str,
-        *,
-        digest: str,
-        event: bytes,
-        agent: str,
-        queue: str,
-        session: str = "",
-        tenant: str = "",
-        idempotency_key: str = "",
-        limits: bytes = b"",
-        metadata: bytes = b"",
-        at_ms: int | None = None,
-        delay_ms: int | None = None,
-        on_busy: OnBusy = OnBusy.QUEUE,
-        interrupted_event: bytes = b"",
-    ) -> ScriptCall[Created | Refused]:
-        """Accepts a run. `digest` tells one submission from another under the same idempotency key.
-
-        `event` is the first event, with the task; `interrupted_event` ends the session's active run where `on_busy` says so.
-        """
-        self.policy.check_task(len(event))
-        fields: list[Argument] = ["agent", name("agent", agent), "queue", name("queue", queue)]
-        if tenant:
-            fields += ("tenant", name("tenant", tenant))
-        if session:
-            fields += ("session", scoped(tenant, name("session", session)))
-        if idempotency_key:
-            fields += ("idem", scoped(tenant, name("idempotency key", idempotency_key)))
-        fields += ("limits", limits, "metadata", metadata)
+    def create(self, new: NewRun) -> ScriptCall[Created | Refused]:
+        """Accepts a run, with its record, its first event and its place in its session."""
+        self.policy.check_task(len(new.event))
+        fields: list[Argument] = ["agent", name("agent", new.agent), "queue", name("queue", new.queue)]
+        if new.tenant:
+            fields += ("tenant", name("tenant", new.tenant))
+        if new.session:
+            fields += ("session", scoped(new.tenant, name("session", new.session)))
+        if new.idempotency_key:
+            fields += ("idem", scoped(new.tenant, name("idempotency key", new.idempotency_key)))
+        fields += ("limits", new.limits, "metadata", new.metadata)
         arguments: list[Argument] = [
-            run, *self._lives, digest, on_busy.value, *_moment(at_ms, delay_ms), event, interrupted_event,
-            len(fields), *fields,
+            new.id, *self._lives, new.digest, new.on_busy.value, *_moment(new.at_ms, new.delay_ms), new.event,
+            new.interrupted_event, len(fields), *fields,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["create"], self.keys.frame(run), arguments, read_created)
+        return ScriptCall(self._scripts["create"], self.keys.frame(new.id), arguments, read_created)
 
     def claim(
         self,
