@@ -1,11 +1,11 @@
 """Turns the arguments that a model wrote into the values that a tool takes. Pure.
 
-Three ways to know what fits: a function's signature, a pydantic model, or a JSON Schema written by hand. One rule holds
-for all: a name that the tool does not know is refused, and null for an optional parameter means its default.
+Three ways to know what fits: a function's signature, a pydantic model, or a JSON Schema written by hand. A name that the
+tool does not know is refused (a model decides that itself), and null for what may be left out means that it is left out.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NotRequired, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, with_config
@@ -16,6 +16,7 @@ from typing_extensions import TypedDict  # pydantic asks for this one before Pyt
 from agent.errors import InvalidArguments, ToolDefinitionError
 from agent.json_schema import JsonSchema
 from agent.schema import Schema, schema_of
+from agent.second_reading import read_again
 from agent.signature import NO_DEFAULT, Parameter, ToolSignature
 from agent.text import bounded, well_formed
 
@@ -24,6 +25,9 @@ _LONGEST_PROBLEM: Final = 300
 
 _CLOSED: Final = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
 _OPEN: Final = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False, extra="allow")
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Arguments(Protocol):
@@ -46,7 +50,8 @@ class Arguments(Protocol):
 class SignatureArguments:
     """The parameters of a function. Values arrive as the types that it declares, at every depth.
 
-    A text that does not fit is read once more as JSON, so that "2", "null" and '["a"]' are taken as they were meant.
+    What does not fit is read once more: a text as JSON, so that "2" and '["a"]' are taken as they were meant, and a null
+    as left out, at every depth.
 
     Raises:
         ToolDefinitionError: A parameter's type cannot be expressed as JSON Schema.
@@ -100,6 +105,8 @@ class ModelArguments:
             self.schema: Schema = schema_of(self._adapter)
         except PydanticUserError as error:
             raise ToolDefinitionError(f"{model.__name__}: {_first_line(error)}") from error
+        if self.schema.get("type") != "object":
+            raise ToolDefinitionError(f"{model.__name__}: arguments have names; wrap it in a model with one field")
 
     def values(self, given: Mapping[str, object]) -> dict[str, object]:
         """The instance, under the name of the function's parameter."""
@@ -214,22 +221,22 @@ def _validated(
     prepare: Callable[[Mapping[str, object]], dict[str, object]],
     given: Mapping[str, object],
 ) -> Any:
-    """The arguments as values, where texts that do not fit are read once more as JSON.
+    """The arguments as values, where what does not fit is read once more.
 
     Raises:
         ValidationError: They do not fit in either reading.
         InvalidArguments: They cannot be checked.
     """
     try:
-        text = json.dumps(prepare(given))
+        text = _json_text(prepare(given))
         try:
             return adapter.validate_json(text)
         except ValidationError as error:
-            reread = _read_again(cast("dict[str, object]", json.loads(text)), error)
+            reread = read_again(cast("dict[str, object]", json.loads(text)), error)
             if reread is None:
                 raise
             try:
-                return adapter.validate_json(json.dumps(prepare(reread)))
+                return adapter.validate_json(_json_text(prepare(reread)))
             except ValidationError:
                 raise error from None
     except ValidationError:
@@ -239,33 +246,8 @@ def _validated(
         raise InvalidArguments(bounded(well_formed(problem), _LONGEST_PROBLEM)) from error
 
 
-def _read_again(arguments: dict[str, object], error: ValidationError) -> dict[str, object] | None:
-    """The arguments with each text that did not fit read as JSON, or None if there is no such text."""
-    changed = False
-    for detail in error.errors(include_url=False, include_context=False):
-        holder, key = _located(arguments, detail["loc"])
-        text = cast(Any, holder)[key] if holder is not None else None
-        if isinstance(text, str):
-            try:
-                cast(Any, holder)[key] = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            changed = True
-    return arguments if changed else None
-
-
-def _located(arguments: dict[str, object], location: Sequence[int | str]) -> tuple[object, int | str]:
-    """The object or list that holds what an error is about, and its key; names of union branches are passed over."""
-    holder: object = None
-    key: int | str = ""
-    current: object = arguments
-    for part in location:
-        inside_object = isinstance(current, dict) and part in current
-        inside_list = isinstance(current, list) and isinstance(part, int) and part < len(cast("list[object]", current))
-        if inside_object or inside_list:
-            holder, key = cast(object, current), part
-            current = cast(Any, current)[part]
-    return holder, key
+def _json_text(arguments: Mapping[str, object]) -> str:
+    return well_formed(_encode(arguments))
 
 
 def _without_null(given: Mapping[str, object], required: frozenset[str]) -> dict[str, object]:

@@ -54,7 +54,9 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """The circumstances of one tool call. A tool asks for it by a parameter annotated `ToolContext`.
+    """The circumstances of one tool call.
+
+    A tool asks for them by a parameter that is annotated `ToolContext`, or named `tool_context`.
 
     Attributes:
         call_key: `<step>.<index>`: the call within its run.
@@ -77,7 +79,8 @@ class ToolContext:
     budget_left: Mapping[str, int | float | Decimal] = field(default_factory=dict[str, int | float | Decimal])
 
 
-CONTEXT_NAME: Final = "action_context"
+_CONTEXT_NAME: Final = "action_context"
+_CALL_NAME: Final = "tool_context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +110,9 @@ def hidden_parameters(function: Callable[..., object]) -> HiddenParameters:
         annotation = without_none(annotations.get(name))
         if isinstance(annotation, type) and issubclass(annotation, ActionContext):
             contexts[name] = annotation
-        elif name == CONTEXT_NAME:
+        elif name == _CONTEXT_NAME:
             contexts[name] = ActionContext
-        elif annotation is ToolContext:
+        elif annotation is ToolContext or name == _CALL_NAME:
             calls.append(name)
     for asked, names in (("the dependencies", list(contexts)), ("the ToolContext", calls)):
         if len(names) > 1:

@@ -41,15 +41,14 @@ def parse_docstring(text: str | None) -> Docstring:
         field_line = _field_at(lines[position])
         if title in _PARAMETER_SECTIONS | _RESULT_SECTIONS:
             is_numpy = body_start - position == 2
-            body_end = (
-                _end_of_underlined(lines, body_start) if is_numpy else _end_of_indented(lines, body_start, position)
-            )
+            find_end = _end_of_underlined if is_numpy else _end_of_section
+            body_end = find_end(lines, body_start)
             if title in _PARAMETER_SECTIONS:
                 entries = _entries(lines[body_start:body_end], _NUMPY_ENTRY if is_numpy else _GOOGLE_ENTRY)
                 parameters.update(entries)
             position = body_end
         elif field_line is not None:
-            body_end = _end_of_indented(lines, position + 1, position)
+            body_end = _end_of_indented(lines, position + 1)
             if field_line["keyword"] in _PARAMETER_FIELDS and field_line["subject"]:
                 name = field_line["subject"].split()[-1].lstrip("*")
                 parameters[name] = _joined([field_line["text"], *lines[position + 1 : body_end]])
@@ -57,7 +56,8 @@ def parse_docstring(text: str | None) -> Docstring:
         else:
             description.append(lines[position])
             position += 1
-    return Docstring("\n".join(description).strip(), {name: text for name, text in parameters.items() if text})
+    text_alone = re.sub(r"\n{3,}", "\n\n", "\n".join(description).strip())
+    return Docstring(text_alone, {name: text for name, text in parameters.items() if text})
 
 
 def _heading_at(lines: Sequence[str], position: int) -> tuple[str | None, int]:
@@ -75,14 +75,26 @@ def _field_at(line: str) -> re.Match[str] | None:
     return found if found and found["keyword"] in _PARAMETER_FIELDS | _OTHER_FIELDS else None
 
 
-def _end_of_indented(lines: Sequence[str], start: int, heading: int) -> int:
-    """Where the lines end that are indented below a heading; blank lines between them belong to them."""
+def _end_of_indented(lines: Sequence[str], start: int) -> int:
+    """Where the lines end that are indented below the one before `start`; blank lines between them belong to them."""
     end = start
     for position in range(start, len(lines)):
         if lines[position].strip():
-            if _indent(lines[position]) <= _indent(lines[heading]):
+            if _indent(lines[position]) <= _indent(lines[start - 1]):
                 break
             end = position + 1
+    return end
+
+
+def _end_of_section(lines: Sequence[str], start: int) -> int:
+    """Where a section ends that has no underline.
+
+    A heading in the very first line has lost its indentation, so that what belongs to it may not be indented.
+    """
+    end = _end_of_indented(lines, start)
+    if end == start:
+        while end < len(lines) and lines[end].strip() and _heading_at(lines, end)[0] is None:
+            end += 1
     return end
 
 

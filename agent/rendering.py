@@ -3,10 +3,11 @@
 import inspect
 import json
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -42,16 +43,20 @@ def cut(text: str, limit: int) -> str:
     """The text in at most `limit` bytes of UTF-8: its start, and a note of how much was left out.
 
     Characters that are shown as one, such as an emoji with its skin tone, are kept or left out as one.
+
+    Raises:
+        ValueError: The limit has no room for the note.
     """
     whole = text.encode()
     if len(whole) <= limit:
         return text
     room = limit - len(_left_out(len(whole)).encode())
-    kept = whole[: max(room, 0)].decode(errors="ignore")
-    end = len(kept)
+    if room < 0:
+        raise ValueError(f"a limit of {limit} bytes leaves no room to say that something was left out")
+    end = len(whole[:room].decode(errors="ignore"))
     while end > 0 and _continues(text, end):
         end -= 1
-    kept = kept[:end]
+    kept = text[:end]
     return kept + _left_out(len(whole) - len(kept.encode()))
 
 
@@ -67,17 +72,21 @@ def _rendered(value: Any) -> str:
 
 
 def _jsonable(value: Any) -> object:
-    return to_jsonable_python(value, bytes_mode="base64", fallback=_text_of)
+    return to_jsonable_python(value, bytes_mode="base64", fallback=_plainer)
 
 
-def _text_of(value: Any) -> str:
-    """The text of an object that JSON does not know.
+def _plainer(value: Any) -> object:
+    """What an object that JSON does not know is shown as: a dict, a list, or its text.
 
     Raises:
         TypeError: It has none that says anything.
     """
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
+    if isinstance(value, Sequence | Set | Iterator):
+        return list(cast("Iterable[object]", value))
     has_text = type(value).__str__ is not object.__str__ or type(value).__repr__ is not object.__repr__
     if not has_text or callable(value) or inspect.isawaitable(value):
         raise TypeError(f"objects of type {type(value).__name__} have no text")

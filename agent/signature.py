@@ -13,6 +13,7 @@ from agent.annotations import Namespace, plain_function, signature_of
 from agent.context import HiddenParameters, hidden_parameters
 from agent.docstrings import Docstring, parse_docstring
 from agent.errors import ToolDefinitionError
+from agent.typed_dicts import with_known_typed_dicts
 
 NO_DEFAULT: Final = inspect.Parameter.empty
 
@@ -126,7 +127,7 @@ def _read_parameter(
     is_typed = parameter.annotation is not NO_DEFAULT
     if is_typed:
         try:
-            annotation = namespace.resolve(parameter.annotation)
+            annotation = with_known_typed_dicts(namespace.resolve(parameter.annotation))
         except Exception as error:
             raise ToolDefinitionError(
                 f"tool {tool_name!r}, parameter {parameter.name!r}: its annotation {parameter.annotation!r} cannot be "

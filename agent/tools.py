@@ -251,7 +251,7 @@ def tool(
     def declare(declared: Function) -> Function:
         made = build_tool(declared, name, description, parameters_override, tags, **options)
         try:
-            declared._tool_metadata = made  # type: ignore[attr-defined]
+            declared._tool_metadata = made  # pyright: ignore[reportFunctionMemberAccess]
         except AttributeError as error:
             raise ToolDefinitionError(
                 f"tool {made.name!r}: nothing can be noted on {type(declared).__name__} objects; use build_tool"
@@ -280,5 +280,6 @@ def tool_of(action: "Callable[..., object] | Tool") -> Tool:
 
 
 def _is_async(function: Callable[..., object]) -> bool:
-    plain = plain_function(function)
-    return inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain)
+    """Whether the function, or what it wraps, is written with `async`."""
+    layers = (function, type(function).__call__, plain_function(function))
+    return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
