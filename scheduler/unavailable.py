@@ -13,6 +13,7 @@ from redis.exceptions import (
 )
 
 from agent.errors import BrokenRecord, StoreError, StoreUnavailable
+from agent.redaction import redact
 
 _REFUSALS = {
     "READONLY": "Redis is a replica that takes no writes, as after a failover: connect to the primary.",
@@ -46,11 +47,11 @@ def mapped(error: Exception) -> StoreError:
     for kind, word in _BY_TYPE:
         if isinstance(error, kind):
             return StoreUnavailable(_REFUSALS[word])
-    if isinstance(error, MaxConnectionsError):
-        return StoreUnavailable("All connections of the pool are in use: raise its size.")
+    if isinstance(error, MaxConnectionsError) or str(error) == "No connection available.":
+        return StoreUnavailable("All connections to Redis are in use: raise max_connections in its URL.")
     if isinstance(error, ResponseError):
         return _refusal(error)
-    return StoreUnavailable(f"Redis cannot be reached ({type(error).__name__}): is it running, and is the URL right?")
+    return StoreUnavailable(f"Redis cannot be reached: is it running, and is its URL right? ({redact(str(error))})")
 
 
 def _refusal(error: ResponseError) -> StoreError:
@@ -59,5 +60,5 @@ def _refusal(error: ResponseError) -> StoreError:
         if message.startswith(word):
             return StoreUnavailable(advice)
     if "WRONGTYPE" in message or "user_script" in message or "Error running script" in message:
-        return BrokenRecord(f"A record cannot be read or written: {message}")
-    return StoreUnavailable(f"Redis refused a command: {message}")
+        return BrokenRecord(f"A record cannot be read or written: {redact(message)}")
+    return StoreUnavailable(f"Redis refused a command: {redact(message)}")

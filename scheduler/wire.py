@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 
 import hiredis
 from redis.asyncio import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import MasterDownError, ReadOnlyError, RedisError, ResponseError
 
 from scheduler.unavailable import mapped
 
@@ -39,6 +39,8 @@ async def send(redis: Redis, commands: Sequence[Command]) -> list[Value | Respon
                     replies.append(cast(Value, await connection.read_response()))
                 except ResponseError as error:
                     replies.append(error)
+            if any(isinstance(reply, (ReadOnlyError, MasterDownError)) for reply in replies):
+                await connection.disconnect()  # the next one may find the new primary
         except BaseException:
             # Replies may be on their way that belong to nobody.
             await connection.disconnect(nowait=True)
