@@ -1,0 +1,95 @@
+"""The one RQ job of a run. It carries the run's id, and a few words for people."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from rq.job import Job, JobStatus
+from rq.queue import Queue
+from rq.serializers import JSONSerializer
+from rq.utils import now
+
+from agent.redaction import redact
+from agent.text import bounded
+from scheduler.rq_bridge.names import queue_keys
+from scheduler.rq_bridge.scripts import MAKE_JOB, flat
+from scheduler.scripting import ScriptCall
+
+ENTRY_POINT: Final = "worker.rq_entry.run"
+"""The function that a job names. Only a stock worker of RQ would call it."""
+
+_NO_CONNECTION: Final[Any] = object()  # RQ's job asks for one; here it only writes itself down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """What RQ's tools can read about a run. Of the task only its first plain words."""
+
+    run_id: str
+    queue: str
+    agent: str
+    task: str
+    session: str = ""
+    tenant: str = ""
+    retention_seconds: int
+
+
+def enqueue(job: RunJob) -> ScriptCall[bool]:
+    """Makes the job of a run and rings once. False, and nothing is done, if the job is there."""
+    return _make(job, push="R")
+
+
+def restore_job(job: RunJob) -> ScriptCall[bool]:
+    """Makes the job of a run where it is missing, and does not ring. False, and nothing is done, if the job is there."""
+    return _make(job, push="N")
+
+
+def _make(job: RunJob, push: Literal["R", "N"]) -> ScriptCall[bool]:
+    """RQ's own script looks whether the job is there, writes it and pushes it."""
+    keys = (Job.key_for(job.run_id), queue_keys(job.queue).queue, Queue.redis_queues_keys)
+    arguments = (job.run_id, push, -1, *flat(_fields_of(job)))
+    return ScriptCall(MAKE_JOB, keys, arguments, bool)
+
+
+def _fields_of(job: RunJob) -> dict[str, Any]:
+    made: Job = cast("Any", Job).create(
+        ENTRY_POINT,
+        args=(job.run_id,),
+        connection=_NO_CONNECTION,
+        id=job.run_id,
+        origin=job.queue,
+        status=JobStatus.QUEUED,
+        description=describe(job.agent, job.task, job.run_id),
+        timeout=-1,  # a lease says whether a run lives, never a limit of time
+        result_ttl=job.retention_seconds,
+        failure_ttl=job.retention_seconds,
+        serializer=JSONSerializer,
+        meta={"agent": _plain(job.agent), "session": _plain(job.session), "tenant": _plain(job.tenant)},
+    )
+    made.enqueued_at = now()
+    return cast("Any", made).to_dict()
+
+
+_DESCRIPTION_LENGTH: Final = 40
+_LABEL_LENGTH: Final = 64
+_LOOKED_AT: Final = 200
+_UNPLAIN: Final = re.compile(r"[^\w .,:;!?+*/=%()#@’-]")
+
+
+def describe(agent: str, task: str, run_id: str) -> str:
+    """The job's description: "calculator: Add 200 and 10…".
+
+    RQ's dashboards put it into their pages as it is. So the task is cut at the first character that a page could take
+    for markup; where no word is left, the run's id stands instead.
+    """
+    words = " ".join(redact(task[:_LOOKED_AT]).replace("'", "’").split())
+    plain = _UNPLAIN.split(words, maxsplit=1)[0].rstrip()
+    if plain and len(plain) < len(words):
+        plain += "…"
+    return f"{_plain(agent)}: {bounded(plain, _DESCRIPTION_LENGTH) or run_id}"
+
+
+def _plain(label: str) -> str:
+    return bounded(_UNPLAIN.sub("", label), _LABEL_LENGTH)

@@ -1,0 +1,113 @@
+"""Waits for the first of several queues to have something, without polling and without losing what arrives."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+_CALL_AGAIN_SECONDS: Final = 0.05  # for a move that the server had not yet seen when it was called back
+_REPLY_MARGIN_SECONDS: Final = 1.0  # the server answers before the socket gives up
+
+
+class Door(NamedTuple):
+    """A queue, and the list that takes what is moved out of it."""
+
+    queue: str
+    intermediate: str
+
+
+class Arrival(NamedTuple):
+    """An id that was moved, and its door."""
+
+    door: Door
+    id: str
+
+
+class Doorbell:
+    """One blocking move for each door, while somebody waits.
+
+    A blocking move is never cancelled: the server may have moved something whose reply nobody would read. It is called
+    back (CLIENT UNBLOCK), and what it brings is returned or put back.
+    """
+
+    def __init__(self, redis: Redis, doors: Sequence[Door]) -> None:
+        self._redis = redis
+        self._waiters = [_Waiter(redis, door) for door in doors]
+
+    async def wait(self, seconds: float) -> list[Arrival]:
+        """What arrived, the first door first; empty if nothing did for so long.
+
+        Raises:
+            redis.RedisError: A connection failed, and nothing is known to have arrived.
+        """
+        moves = [asyncio.ensure_future(waiter.move(seconds)) for waiter in self._waiters]
+        try:
+            await asyncio.wait(moves, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._give_back(moves))
+            raise
+        return await self._collect(moves)
+
+    async def interrupt(self) -> None:
+        """Whoever waits gets what has arrived, at once."""
+        for waiter in self._waiters:
+            await waiter.call_back()
+
+    async def put_back(self, arrivals: Iterable[Arrival]) -> None:
+        """Returns ids to the heads of their queues."""
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            for door, arrived in arrivals:
+                pipeline.lrem(door.intermediate, 1, arrived)
+                pipeline.lpush(door.queue, arrived)
+            await pipeline.execute()
+
+    async def close(self) -> None:
+        """Gives the connections back. Nobody may wait."""
+        for waiter in self._waiters:
+            await waiter.close()
+
+    async def _collect(self, moves: "Sequence[asyncio.Future[Arrival | None]]") -> list[Arrival]:
+        pending = {move for move in moves if not move.done()}
+        while pending:
+            await self.interrupt()
+            _, pending = await asyncio.wait(pending, timeout=_CALL_AGAIN_SECONDS)
+        arrivals = [arrival for move in moves if not move.exception() and (arrival := move.result())]
+        failure = next((error for move in moves if (error := move.exception())), None)
+        if failure and not arrivals:
+            raise failure
+        return arrivals
+
+    async def _give_back(self, moves: "Sequence[asyncio.Future[Arrival | None]]") -> None:
+        await self.put_back(await self._collect(moves))
+
+
+class _Waiter:
+    """A door with a connection of its own."""
+
+    def __init__(self, redis: Redis, door: Door) -> None:
+        self._redis = redis
+        self._door = door
+        self._connection = Redis(connection_pool=redis.connection_pool, single_connection_client=True)
+        self._client_id: int | None = None
+        timeout = cast("float | None", redis.connection_pool.connection_kwargs.get("socket_timeout"))
+        self._longest = max(timeout / 2, timeout - _REPLY_MARGIN_SECONDS) if timeout else float("inf")
+
+    async def move(self, seconds: float) -> Arrival | None:
+        if self._client_id is None:
+            self._client_id = await cast("Any", self._connection).client_id()
+        block = min(seconds, self._longest)
+        try:
+            moved = await cast("Any", self._connection).blmove(*self._door, block, "LEFT", "RIGHT")
+        except (RedisError, OSError):
+            self._client_id = None  # the next command connects anew
+            raise
+        return Arrival(self._door, moved.decode() if isinstance(moved, bytes) else moved) if moved else None
+
+    async def call_back(self) -> None:
+        if self._client_id is not None:
+            await cast("Any", self._redis).client_unblock(self._client_id)
+
+    async def close(self) -> None:
+        await self._connection.aclose()
