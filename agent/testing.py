@@ -1,8 +1,10 @@
 """Everything to test agents with, without a real model.
 
-model = ScriptedModel([call("add", a=200, b=10), say("210")])
-with no_model_requests(), calculator.override(model=model):
-    result = await calculator.run("Add 200 and 10")
+Give the agent a model that answers from a script, and forbid real ones:
+
+    model = ScriptedModel([call("add", a=200, b=10), say("210")])
+    with no_model_requests(), calculator.override(model=model):
+        result = await calculator.run("Add 200 and 10")
 """
 
 from agent.models.function import FunctionModel

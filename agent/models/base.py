@@ -43,9 +43,10 @@ class Price:
     long_requests: tuple[LongRequestPrice, ...] = ()
 
     def at(self, input_tokens: int) -> "Price":
-        """The one price of a request with so many input tokens: linear in what is asked of it."""
-        reached = [tier for tier in self.long_requests if input_tokens > tier.above]
-        return Price(reached[-1].input_per_million, reached[-1].output_per_million) if reached else self
+        """The price of a request with so many input tokens, the same for each of its tokens."""
+        reached = [longer for longer in self.long_requests if input_tokens > longer.above]
+        price = reached[-1] if reached else self
+        return Price(price.input_per_million, price.output_per_million)
 
     def cost(self, input_tokens: int, output_tokens: int) -> int:
         """What the tokens cost, in nano-dollars, rounded up."""

@@ -104,11 +104,11 @@ class ScriptedModel:
             return script(run_id, step)
         if isinstance(script, Mapping):
             reply = script.get((run_id, step))
+        elif step <= len(script):
+            reply = script[step - 1]
         else:
-            reply = script[step - 1] if step <= len(script) else None
-        return reply or ModelRefusedRequest(
-            f"The script of {self._name} has no reply for step {step} of run {run_id!r}"
-        )
+            reply = None
+        return reply or ModelRefusedRequest(f"The script of {self._name} has no reply for step {step} of run {run_id!r}")
 
 
 async def _take(latency: float, timeout: float) -> None:

@@ -1,0 +1,62 @@
+"""How servers ask to wait."""
+
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.models.retry_after import LONGEST_WAIT, retry_after
+
+NOW = datetime(2026, 10, 21, 7, 27, 30, tzinfo=UTC)
+
+
+def wait(**headers: str) -> float | None:
+    return retry_after(httpx.Headers({name.replace("_", "-"): value for name, value in headers.items()}), NOW)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("2", 2.0),
+        ("0.5", 0.5),
+        ("-5", 0.0),
+        ("30,120", 120.0),
+        ("86400", LONGEST_WAIT),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 30.0),
+        ("Wed, 21 Oct 2026 07:28:00", 30.0),
+        ("Wed, 21 Oct 2020 07:28:00 GMT", 0.0),
+        ("", None),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+        ("30,soon", None),
+    ],
+)
+def test_the_header(value: str, seconds: float | None):
+    """case-024"""
+    assert wait(Retry_After=value) == seconds
+
+
+def test_milliseconds_are_the_more_exact():
+    assert wait(retry_after_ms="1500", retry_after="2") == 1.5
+
+
+def test_a_date_is_measured_by_the_clock_of_the_server():
+    assert wait(retry_after="Wed, 21 Oct 2026 07:28:00 GMT", date="Wed, 21 Oct 2026 07:27:50 GMT") == 10.0
+
+
+def test_the_reset_of_a_used_up_limit():
+    assert wait(x_ratelimit_reset_requests="6m0s") == 360.0
+    assert wait(x_ratelimit_reset_requests="20ms", x_ratelimit_reset_tokens="1m30.5s") == 90.5
+    assert wait(x_ratelimit_reset_requests="6m0s", x_ratelimit_remaining_requests="12") is None
+    assert wait(x_ratelimit_reset_requests="6 minutes") is None
+    assert wait() is None
+
+
+@given(st.text(), st.text(), st.text())
+def test_no_header_breaks_the_reading(seconds: str, milliseconds: str, reset: str):
+    headers = {"retry-after": seconds, "retry-after-ms": milliseconds, "x-ratelimit-reset-tokens": reset, "date": reset}
+    found = retry_after(headers, NOW)
+    assert found is None or 0 <= found <= LONGEST_WAIT
