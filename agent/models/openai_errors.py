@@ -41,6 +41,8 @@ def error_of_status(status: int, headers: Mapping[str, str], data: bytes, now: d
         data: The body, of which only the message is shown, or the start.
         now: The time with its zone, for `Retry-After`.
     """
+    if 300 <= status < 400:
+        return _error(status, f"a redirect to {headers.get('location')}; set the base URL accordingly", headers, now)
     try:
         said = _message(parsed(data))
     except ValueError:

@@ -91,12 +91,18 @@ def test_a_key_that_is_none_is_refused_and_not_shown(key: str):
     assert_shows_nothing_of(key, caught.value)
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422, 301])
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
 def test_refusals_are_not_worth_another_attempt(status: int):
     error = error_of(http_answer({"error": {"message": "this will not do"}}, status=status))
     assert isinstance(error, ModelRefusedRequest)
     assert (error.status, error.billed) == (status, False)
     assert str(error) == f"The model server answered {status}: this will not do"
+
+
+def test_a_redirect_is_told_and_not_followed():
+    error = error_of(http_answer(b"", status=301, location="https://host/v1/chat/completions"))
+    assert isinstance(error, ModelRefusedRequest)
+    assert "301: a redirect to https://host/v1/chat/completions; set the base URL" in str(error)
 
 
 @pytest.mark.parametrize(
