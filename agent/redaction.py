@@ -47,6 +47,8 @@ _SHAPES = (
     ("refresh", _FIELD),
 )
 
+_SECRET_NAME = re.compile(rf"(?:{_NAME})$", re.IGNORECASE)
+
 _registered: dict[str, None] = {}
 _literals: tuple[str, ...] = ()
 
@@ -74,6 +76,11 @@ def redact(text: str) -> str:
         if word in lowered:
             text = shape.sub(_hide_the_value, text)
     return text
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a field of this name, such as `openai_api_key`, holds a secret whatever its value looks like."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def _hide_the_value(match: re.Match[str]) -> str:

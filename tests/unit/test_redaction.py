@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agent import redaction
-from agent.redaction import REDACTED, redact, register_secret
+from agent.redaction import REDACTED, names_a_secret, redact, register_secret
 
 KEY = "sk-TEST1234567890abcdef"
 
@@ -71,6 +71,18 @@ def test_a_registered_secret_is_found_quoted_in_a_url() -> None:
     register_secret("pass word/1")
 
     assert redact("https://host/pass%20word%2F1/") == "https://host/[redacted]/"
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "OPENAI_API_KEY", "x-api-key", "password", "Authorization", "access_token"]
+)
+def test_a_name_says_that_its_value_is_a_secret(name: str) -> None:
+    assert names_a_secret(name)
+
+
+@pytest.mark.parametrize("name", ["token", "input_tokens", "idempotency_key", "key", "secretary", "author"])
+def test_other_names_do_not(name: str) -> None:
+    assert not names_a_secret(name)
 
 
 def test_the_longer_of_two_secrets_goes_first() -> None:
