@@ -13,12 +13,12 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agent.budget import Breach, Elapsed, Reservation, Usage, left
+from agent.budget import Amount, Breach, Elapsed, Reservation, Usage, left
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
 from agent.events import BudgetChanged, Event, ModelFailed, ModelReplied, Recorded, RunReleased, ToolReturned
 from agent.execution import ToolEnd, execute
-from agent.journal import Commit, Journal, News, Target
+from agent.journal import NO_NEWS, Commit, Journal, News, Target
 from agent.models.base import ModelReply
 from agent.program import Program
 from agent.report import Observer, SilentObserver, StepReporter
@@ -158,17 +158,19 @@ class Driver:
         """Tells the driver what somebody wants of the run. It is dealt with behind what came before."""
         self._mailbox.put_nowait(message)
 
-    async def drive(self, *, lost: Reservation | None = None) -> Departure:
+    async def drive(self, *, lost: Reservation | None = None, news: News = NO_NEWS) -> Departure:
         """Moves the run until it ends, waits or is given back.
 
         Args:
             lost: The reservation of a model call that an earlier activation left open.
+            news: What arrived while nobody owned the run.
 
         Raises:
             LeaseLost: Another worker owns the run now; nothing more was written.
         """
         try:
             self._take_over(lost)
+            self._hear(news)
             while True:
                 departure = await self._advance()
                 if departure is not None:
@@ -205,6 +207,7 @@ class Driver:
             commit.events,
             exchange_open=self.state.exchange is not None,
             ms=int((time.monotonic() - before) * 1000),
+            budget_left=self._budget_left,
         )
         if commit.to != "running" and not news.stayed:
             return Departure(commit.to, commit.wait, commit.delay_ms or 0)
@@ -398,9 +401,13 @@ class Driver:
             call_key=open_call.key,
             idempotency_key=f"{self._identity.run_id}:{open_call.key}",
             metadata=self._identity.metadata,
-            budget_left=left(head.budget, head.usage, head.step, self._elapsed()),
+            budget_left=self._budget_left(),
         )
         self._mailbox.put_nowait(await execute(self._program, open_call, self._dependencies, call))
+
+    def _budget_left(self) -> dict[str, Amount]:
+        head = self.state.head
+        return left(head.budget, head.usage, head.step, self._elapsed())
 
     async def _wait(self, ms: int) -> None:
         await asyncio.sleep(ms / 1000)

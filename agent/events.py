@@ -26,6 +26,7 @@ FailureReason = Literal[
     "outcome_unknown",  # a tool with on_unknown="fail" was cut off
     "unknown_price",  # a money limit without a price
     "worker_lost",  # workers died at this run again and again
+    "broken_record",  # its record cannot be read
     "agent_error",  # the agent's own code failed outside of a tool
 ]
 
@@ -150,7 +151,7 @@ class RunReleased(Event):
     """A worker gave the run back. It is queued again, or waits."""
 
     type = "run_released"
-    why: Literal["yield", "drain", "waiting", "released"]
+    why: Literal["yield", "drain", "waiting", "failure"]
 
 
 class RunRequeued(Event):
@@ -272,5 +273,10 @@ def decode(body: bytes) -> Event:
 def as_json(recorded: Recorded) -> bytes:
     """A recorded event as one JSON line for people and programs: seq, at, type and the event's fields."""
     return to_json(
-        {"seq": recorded.seq, "at": recorded.at, "type": recorded.event.type, **recorded.event.model_dump(exclude_defaults=True)}
+        {
+            "seq": recorded.seq,
+            "at": recorded.at,
+            "type": recorded.event.type,
+            **recorded.event.model_dump(exclude_defaults=True),
+        }
     )

@@ -1,9 +1,10 @@
 """What one step has to tell: the canonical line of the log, as a value, gathered from what was committed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agent.budget import Amount
 from agent.events import (
     Event,
     ModelFailed,
@@ -35,6 +36,7 @@ class StepReport:
         cost_nanousd: None where the price is not known.
         queued_ms: Milliseconds from being due to being claimed; only at an activation's first step.
         model_ms, tools_ms, commit_ms: Milliseconds that went into each.
+        budget_left: What is left of every limit that the run has, by the limit's name.
     """
 
     step: int
@@ -50,6 +52,7 @@ class StepReport:
     model_ms: int = 0
     tools_ms: int = 0
     commit_ms: int = 0
+    budget_left: Mapping[str, Amount] = field(default_factory=dict[str, Amount])
     error: str | None = None
 
 
@@ -78,7 +81,9 @@ class StepReporter:
         self._replied_at = 0
         self._attempt = 1
 
-    def committed(self, events: Sequence[Event], *, exchange_open: bool, ms: int) -> None:
+    def committed(
+        self, events: Sequence[Event], *, exchange_open: bool, ms: int, budget_left: Callable[[], Mapping[str, Amount]]
+    ) -> None:
         """These events were committed; the commit took `ms` milliseconds."""
         for event in events:
             self._hear(event)
@@ -88,6 +93,7 @@ class StepReporter:
         report.commit_ms += ms
         if not exchange_open or report.outcome != "tools":
             report.queued_ms, self._queued_ms = self._queued_ms, 0
+            report.budget_left = budget_left()
             self._current = None
             self._observer.step(report)
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,13 +19,14 @@ from scheduler.lifecycle import Status
 from scheduler.replies import Behind, Claimed, Committed, InboxEntry, Refused
 from scheduler.scripting import ScriptCall
 from scheduler.scripts import Entry, PoisonEvent, Scripts
-from worker.committer import Committer
+from worker.batches import Batches
 from worker.failpoints import reach
 from worker.leases import Lease
 
 KEPT_SECONDS: Final = 10.0
 KEPT_COMMITS: Final = 32
 LONGEST_PAUSE: Final = 1.0
+RELEASE_DELAY_MS: Final = 500
 
 CommitCall = ScriptCall[Committed | Behind | Refused]
 
@@ -42,7 +43,7 @@ class RedisJournal:
         claimed: Claimed,
         lease: Lease,
         scripts: Scripts,
-        committer: Committer,
+        batches: Batches,
         *,
         model: str,
         promoted: Callable[[str], None],
@@ -50,7 +51,7 @@ class RedisJournal:
         self._run = lease.run
         self._lease = lease
         self._scripts = scripts
-        self._committer = committer
+        self._batches = batches
         self._lease_seconds = scripts.policy.lease_ms / 1000
         self._rev = claimed.rev
         self._age_ms = claimed.now - claimed.created_at
@@ -99,35 +100,37 @@ class RedisJournal:
             stayed=committed.own and commit.to != "running",
         )
 
-    async def release(self, error: BaseException) -> None:
-        """Gives the run back after a failure of the worker's or the agent's own code: it counts like a crash."""
-        words = f"{type(error).__name__}: {error}"
-        poison = RunFailed(reason="agent_error", error=words)
-        call = self._scripts.commit(
-            self._run,
-            token=self._lease.token,
-            base=self._rev,
-            nonce=self._nonce(),
-            to=Status.QUEUED,
-            events=[encode(RunReleased(why="released"))],
-            delay_ms=500,
-            reason=words[:500],
-            blame=PoisonEvent(encode(poison), poison.reason),
-        )
-        await self._send(call)
+    async def release(self, words: str) -> Status:
+        """Gives the run back after a failure of the worker's or the agent's own code: it counts like a crash.
 
-    async def fail(self, event: RunFailed) -> None:
+        Returns:
+            Where the run stands now: queued, or failed where this was one crash too many.
+        """
+        poison = RunFailed(reason="agent_error", error=words)
+        return await self._end(
+            Status.QUEUED,
+            RunReleased(why="failure"),
+            words,
+            PoisonEvent(encode(poison), f"agent_error: {words}"[:500]),
+        )
+
+    async def fail(self, event: RunFailed) -> Status:
         """Ends a run that cannot be driven at all, such as one whose record cannot be read."""
+        return await self._end(Status.FAILED, event, f"{event.reason}: {event.error}", None)
+
+    async def _end(self, to: Status, event: Event, reason: str, blame: PoisonEvent | None) -> Status:
         call = self._scripts.commit(
             self._run,
             token=self._lease.token,
             base=self._rev,
             nonce=self._nonce(),
-            to=Status.FAILED,
+            to=to,
             events=[encode(event)],
-            reason=event.reason,
+            delay_ms=RELEASE_DELAY_MS if blame else None,
+            reason=reason[:500],
+            blame=blame,
         )
-        await self._send(call)
+        return (await self._send(call)).status
 
     def _nonce(self) -> str:
         return f"{self._lease.token}/{self._rev}"
@@ -185,7 +188,7 @@ class RedisJournal:
         while True:
             sent = time.monotonic()
             try:
-                reply = await self._committer.send(call)
+                reply = await self._batches.send(call)
             except StoreUnavailable as error:
                 self._log.warning("commit_waits", run=self._run, error=str(error))
                 await asyncio.sleep(pause)
@@ -209,7 +212,7 @@ class RedisJournal:
         if len(kept) < self._rev - rev:
             raise LeaseLost(f"{self._run}: Redis lost {self._rev - rev} commits, of which {len(kept)} are still here")
         for call in kept:
-            await self._committer.send(call)
+            await self._batches.send(call)
 
 
 METRICS: Final = ("model_calls", "input_tokens", "output_tokens", "cost_nanousd")
@@ -220,7 +223,7 @@ def budgets_of(inbox: tuple[InboxEntry, ...]) -> tuple[Budget, ...]:
     return tuple(Budget.model_validate_json(entry.body) for entry in inbox if entry.kind == "top_up")
 
 
-def marks_of(calls: dict[str, str]) -> dict[str, Mark]:
+def marks_of(calls: Mapping[str, str]) -> dict[str, Mark]:
     """The marks of a claimed run's calls: whatever was started by an earlier activation is in doubt."""
     return {call: Mark.DOUBTFUL if mark.startswith("started") else Mark.PLANNED for call, mark in calls.items()}
 
@@ -234,4 +237,3 @@ def _reason(event: Event) -> str:
             return event.why
         case _:
             return event.type.removeprefix("run_")
-

@@ -118,7 +118,9 @@ class LeaseKeeper:
         for start in range(0, len(stale), MAX_RENEWALS):
             chunk = {lease.run: lease for lease in stale[start : start + MAX_RENEWALS]}
             sent = time.monotonic()
-            renewed = run_blocking(connection, self._scripts.renew((lease.run, lease.token) for lease in chunk.values()))
+            renewed = run_blocking(
+                connection, self._scripts.renew((lease.run, lease.token) for lease in chunk.values())
+            )
             lost = set(renewed.lost)
             for run, lease in chunk.items():
                 if run in lost:
@@ -130,6 +132,6 @@ class LeaseKeeper:
 
     def _where(self) -> str:
         """The innermost lines of what the loop's thread does now."""
-        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the only way to see another thread
+        frame = sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage] - the only way to see another thread
         lines = traceback.extract_stack(frame)[-4:] if frame else []
         return " < ".join(f"{line.name} ({line.filename.rpartition('/')[2]}:{line.lineno})" for line in reversed(lines))

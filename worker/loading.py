@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from agent.agent import Agent
 from agent.errors import AgentDefinitionError, ConfigurationError
@@ -43,9 +44,13 @@ def _agents_of(target: str) -> list[tuple[str, Agent[object]]]:
         if not isinstance(value, Agent):
             what = "is not there" if value is None else f"is a {type(value).__name__}, not an Agent"
             raise ConfigurationError(f"{target}: {attribute!r} {what}")
-        return [(target, value)]  # pyright: ignore[reportUnknownVariableType]
-    agents = [(f"{module_name}:{key}", value) for key, value in vars(module).items() if isinstance(value, Agent)]  # pyright: ignore[reportUnknownVariableType]
-    named: list[tuple[str, Agent[object]]] = [(where, agent) for where, agent in agents if agent.name is not None]
+        return [(target, cast("Agent[object]", value))]
+    agents = [
+        (f"{module_name}:{key}", cast("Agent[object]", value))
+        for key, value in vars(module).items()
+        if isinstance(value, Agent)
+    ]
+    named = [(where, agent) for where, agent in agents if agent.name is not None]
     if not named:
         nameless = ", ".join(where for where, _ in agents)
         hint = f"{nameless} has no name; give it one with Agent(name=...)" if agents else "declare one at module level"

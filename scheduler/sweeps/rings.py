@@ -1,0 +1,65 @@
+"""Rings: telling RQ that a run wants a worker. A lost or doubled ring costs time, never correctness."""
+
+from collections.abc import Sequence
+
+import structlog
+from redis.asyncio import Redis
+
+from agent.errors import BrokenRecord, RunNotFound
+from agent.events import RunCreated, decode
+from scheduler.replies import ToRing
+from scheduler.rq_bridge import RunJob, enqueue, ring_keys, ring_words
+from scheduler.scripting import run, run_many
+from scheduler.store import Store
+
+
+class Ringer:
+    """Rings for runs, and makes the job of a run again where somebody deleted it."""
+
+    def __init__(self, redis: Redis, store: Store) -> None:
+        self._redis = redis
+        self._store = store
+        self._scripts = store.scripts
+        self._words = ring_words()
+        self._log = structlog.get_logger("pawl.rings")
+
+    async def ring(self, runs: Sequence[ToRing]) -> None:
+        """Rings for runs that are due.
+
+        Raises:
+            StoreUnavailable: Redis did not answer; a sweep rings again.
+        """
+        if not runs:
+            return
+        calls = [
+            self._scripts.ring(run_id, rq_keys=ring_keys(run_id, queue), rq_words=self._words) for run_id, queue in runs
+        ]
+        for (run_id, _), reply in zip(runs, await run_many(self._redis, calls), strict=True):
+            if isinstance(reply, Exception):
+                self._log.warning("ring_failed", run=run_id, error=str(reply))
+            elif reply.code == "no_job":
+                await self._make_job(run_id)
+
+    async def ring_next(self, run_id: str) -> None:
+        """Rings for the next run of a session, whose turn has come."""
+        record = await self._store.info(run_id)
+        await self.ring([ToRing(run_id, record.queue)])
+
+    async def _make_job(self, run_id: str) -> None:
+        try:
+            record = await self._store.info(run_id)
+            first = decode((await self._store.events(run_id, 0, 1))[0].body)
+        except (BrokenRecord, RunNotFound, IndexError) as error:
+            self._log.error("job_not_made", run=run_id, error=str(error))
+            return
+        job = RunJob(
+            run_id=run_id,
+            queue=record.queue,
+            agent=record.agent,
+            task=first.task if isinstance(first, RunCreated) else "",
+            session=record.session,
+            tenant=record.tenant,
+            retention_seconds=self._scripts.policy.run_retention_ms // 1000,
+        )
+        await run(self._redis, enqueue(job))
+        self._log.info("job_made_again", run=run_id)

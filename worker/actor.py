@@ -1,0 +1,173 @@
+"""A run's actor: owns one activation from the claim to the departure. One run, one actor, one task.
+
+The driver moves the run; the actor gives it what it needs, and makes sure that whatever goes wrong harms this run only: it
+is then given back with a reason, and counts a crash.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, cast
+
+import structlog
+from pydantic_core import from_json
+
+from agent.agent import Agent
+from agent.budget import Reservation
+from agent.context import RunIdentity
+from agent.driver import Cancel, Driver, Leave
+from agent.errors import BrokenRecord, LeaseLost
+from agent.events import Recorded, RunFailed, decode
+from agent.journal import News
+from agent.program import Program
+from agent.providers import OpenedContext
+from agent.redaction import redact
+from agent.report import Observer
+from agent.state import Checkpoint, RunState
+from scheduler.lifecycle import Status
+from worker.claims import Claim
+from worker.journal import RedisJournal, budgets_of, marks_of
+from worker.leases import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAgent:
+    """An agent as this process serves it: made ready, its dependencies opened."""
+
+    agent: Agent[object]
+    program: Program
+    context: OpenedContext
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an activation ended. `status` is None where the run belongs to somebody else now; delays in milliseconds."""
+
+    status: Status | None
+    reason: str = ""
+    delay_ms: int = 0
+
+
+class RunActor:
+    """Moves one claimed run.
+
+    Args:
+        observer: Hears of every step.
+        max_steps: Steps after which the run is given back; None: no limit.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        served: ServedAgent,
+        journal: RedisJournal,
+        lease: Lease,
+        observer: Observer,
+        *,
+        max_steps: int | None,
+    ) -> None:
+        self.claim = claim
+        self.lease = lease
+        self.since = time.monotonic()
+        self._served = served
+        self._journal = journal
+        self._observer = observer
+        self._max_steps = max_steps
+        self._driver: Driver | None = None
+        self._told: list[Cancel | Leave] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, ended: Callable[["RunActor", Ended], None]) -> None:
+        """Starts to move the run; `ended` is called once, on the loop, when the activation is over."""
+        self._task = asyncio.create_task(self._live(ended), name=f"run {self.claim.run}")
+
+    def tell(self, message: Cancel | Leave) -> None:
+        """Puts a message into the mailbox."""
+        if self._driver is None:
+            self._told.append(message)
+        else:
+            self._driver.post(message)
+
+    def lose(self) -> None:
+        """Somebody else owns the run now: whatever is under way ends at once, and nothing more is written."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _live(self, ended: Callable[["RunActor", Ended], None]) -> None:
+        log = structlog.get_logger("pawl.actor")
+        structlog.contextvars.bind_contextvars(run=self.claim.run)
+        end = Ended(None)
+        try:
+            end = await self._drive()
+        except LeaseLost as lost:
+            log.warning("run_lost", token=self.lease.token, why=str(lost))
+        except asyncio.CancelledError:
+            log.warning("run_lost", token=self.lease.token, why="its lease is somebody else's")
+        except BrokenRecord as broken:
+            log.error("record_broken", error=str(broken))
+            event = RunFailed(reason="broken_record", error=str(broken))
+            end = await self._give_up(self._journal.fail(event), str(broken))
+        except Exception as error:
+            words = redact(f"{type(error).__name__}: {error}")
+            log.exception("activation_failed", error=words)
+            end = await self._give_up(self._journal.release(words), words)
+        finally:
+            ended(self, end)
+
+    async def _give_up(self, commit: Coroutine[Any, Any, Status], reason: str) -> Ended:
+        try:
+            return Ended(await commit, reason)
+        except LeaseLost:
+            return Ended(None)
+
+    async def _drive(self) -> Ended:
+        claimed = self.claim.claimed
+        state = self._restored()
+        identity = RunIdentity(
+            run_id=self.claim.run,
+            session=claimed.session,
+            tenant=claimed.tenant,
+            agent=claimed.agent,
+            metadata=cast("dict[str, object]", from_json(claimed.metadata or b"{}")),
+        )
+        dependencies = await self._served.context.for_run(identity)
+        driver = Driver(
+            identity,
+            self._served.program,
+            state,
+            self._journal,
+            dependencies,
+            observer=self._observer,
+            max_steps=self._max_steps,
+            queued_ms=max(claimed.now - claimed.queued_since, 0),
+        )
+        self._driver = driver
+        for message in self._told:
+            driver.post(message)
+        news = News(cancel=claimed.cancel, added=budgets_of(claimed.inbox))
+        departure = await driver.drive(lost=_left_open(claimed.open), news=news)
+        return Ended(Status(departure.status), departure.why, departure.delay_ms)
+
+    def _restored(self) -> RunState:
+        """The state that the record says.
+
+        Raises:
+            BrokenRecord: Checkpoint and events cannot be read, or do not fit together.
+        """
+        claimed = self.claim.claimed
+        events = (Recorded(seq=e.seq, at=e.at, event=decode(e.body)) for e in self.claim.events)
+        state = RunState.restore(Checkpoint.of(claimed.state), events)
+        if state.head.seq != claimed.seq:
+            raise BrokenRecord(f"the record is at event {claimed.seq}, the last one that is there is {state.head.seq}")
+        if state.exchange is not None:
+            for call, mark in marks_of(claimed.calls).items():
+                if call in state.exchange.calls:
+                    state.exchange.calls[call].mark = mark
+        return state
+
+
+def _left_open(text: bytes) -> Reservation | None:
+    """The reservation of a model call that the last owner left open: `<token> <reservation>`."""
+    _, _, reservation = text.partition(b" ")
+    return Reservation.model_validate_json(reservation) if reservation else None

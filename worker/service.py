@@ -1,0 +1,310 @@
+"""A worker process: takes runs from RQ's queues, moves hundreds of them at once, and leaves without losing any."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import structlog
+from redis.exceptions import RedisError
+
+from agent.agent import Agent
+from agent.driver import Cancel
+from agent.errors import StoreError
+from scheduler.cards import AgentCard
+from scheduler.deployment import Deployment
+from scheduler.published import Cards
+from scheduler.rq_bridge import Popped, queue_keys
+from scheduler.store import Store
+from scheduler.sweeps import Sweeper
+from worker.actor import ServedAgent
+from worker.batches import Batches
+from worker.claims import Claimer
+from worker.leases import LeaseKeeper
+from worker.rq_worker import BEAT_SECONDS, AgentWorker
+from worker.steplog import StepLog
+from worker.supervisor import Supervisor
+
+MOST_CLAIMS: Final = 100
+WAIT_SECONDS: Final = 1.0
+FULL_SECONDS: Final = 1.0
+CARD_SECONDS: Final = 60.0
+CARD_LIFE_SECONDS: Final = 300.0
+PRIORITIES: Final = ("high", "low")
+
+_log: Final[Any] = structlog.get_logger("pawl.worker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """How a worker works.
+
+    Attributes:
+        queues: RQ's queues, the most urgent first; empty: `high`, those of the agents, `low`.
+        concurrency: Runs that it moves at once.
+        grace: Seconds that runs get to finish their step when the worker is told to end.
+        max_steps: Steps after which an activation gives its run back; None: no limit.
+        burst: End when the queues are empty.
+        name: Known to RQ by it; unique; empty: host, process and a random word.
+    """
+
+    queues: Sequence[str] = ()
+    concurrency: int = 500
+    grace: float = 20.0
+    max_steps: int | None = None
+    burst: bool = False
+    name: str = ""
+
+
+@dataclass(slots=True)
+class _Ending:
+    """What the signals say: end once the runs are drained; said twice, end at once."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    urged: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def ask(self) -> None:
+        """Called by a signal, or by RQ's command to shut down."""
+        (self.urged if self.asked.is_set() else self.asked).set()
+
+
+def worker_name() -> str:
+    """A name that no other worker ever has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def queues_of(agents: Mapping[str, Agent[object]], queues: Sequence[str]) -> list[str]:
+    """The queues to serve, the most urgent first."""
+    if queues:
+        return list(queues)
+    own = dict.fromkeys(agent.queue for agent in agents.values())
+    return [PRIORITIES[0], *(queue for queue in own if queue not in PRIORITIES), PRIORITIES[1]]
+
+
+async def serve(agents: Mapping[str, Agent[object]], deployment: Deployment, options: WorkerOptions) -> None:
+    """Works until it is told to end (SIGTERM, SIGINT, or RQ's command to shut down).
+
+    Raises:
+        StoreUnavailable: Redis cannot be reached at the start; later outages are waited out.
+        Exception: Whatever the opening of an agent's dependencies raised.
+    """
+    name = options.name or worker_name()
+    structlog.contextvars.bind_contextvars(worker=name)
+    ending = _Ending()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.ask)
+    async with contextlib.AsyncExitStack() as stack:
+        served = {name: await _opened(agent, stack) for name, agent in agents.items()}
+        worker = _Worker(served, deployment, options, name, ending)
+        stack.push_async_callback(worker.close)
+        await worker.work()
+
+
+async def _opened(agent: Agent[object], stack: contextlib.AsyncExitStack) -> ServedAgent:
+    program = agent.program()
+    stack.push_async_callback(program.model.close)
+    return ServedAgent(agent, program, await stack.enter_async_context(agent.provider.opened()))
+
+
+class _Worker:
+    """The parts of one worker process, wired together."""
+
+    def __init__(
+        self,
+        served: Mapping[str, ServedAgent],
+        deployment: Deployment,
+        options: WorkerOptions,
+        name: str,
+        ending: _Ending,
+    ) -> None:
+        settings, scripts = deployment.settings, deployment.scripts
+        self._served = served
+        self._options = options
+        self._ending = ending
+        self._name = name
+        self._redis = deployment.connect()
+        self._blocking = deployment.connect_blocking()
+        self._store = Store(self._redis, scripts)
+        self._queues = queues_of({name: one.agent for name, one in served.items()}, options.queues)
+        self._face = AgentWorker(
+            self._queues,
+            name,
+            connection=self._blocking,
+            redis=self._redis,
+            keys=deployment.keys,
+            on_shutdown=ending.ask,
+            on_stop=lambda run: self._supervisor.tell(run, Cancel("rq")),
+        )
+        self._sweeper = Sweeper(self._redis, self._store, self._queues, busy=lambda: self._supervisor.running > 0)
+        self._supervisor = Supervisor(
+            served,
+            scripts,
+            Batches(self._redis),
+            self._face,
+            self._sweeper.ringer,
+            self._sweeper.mender,
+            concurrency=options.concurrency,
+            observer=lambda claim: StepLog(claim, name),
+            max_steps=options.max_steps,
+        )
+        self._keeper = LeaseKeeper(
+            scripts,
+            deployment.connect_blocking,
+            renew_seconds=settings.renew_seconds,
+            stall_limit=settings.stall_limit_seconds,
+            lost=self._supervisor.lost,
+            flagged=self._supervisor.flagged,
+        )
+        self._supervisor.keeper = self._keeper
+        self._claimer = Claimer(self._redis, scripts, worker=name, agents=list(served))
+
+    async def work(self) -> None:
+        """Registers, works, drains, leaves."""
+        await self._store.now()  # a clear error where Redis cannot be reached
+        await self._face.register()
+        await self._publish()
+        self._keeper.start()
+        _log.info(
+            "worker_started", queues=self._queues, agents=list(self._served), concurrency=self._options.concurrency
+        )
+        async with _together(
+            self._sweeper.sweep(),
+            self._every(BEAT_SECONDS, self._face.beat),
+            self._every(CARD_SECONDS, self._publish),
+            self._hear_hints(),
+        ):
+            taking = asyncio.create_task(self._take_runs())
+            await asyncio.wait(
+                [taking, asyncio.create_task(self._ending.asked.wait())], return_when=asyncio.FIRST_COMPLETED
+            )
+            if not taking.done():
+                await self._face.interrupt()
+            await taking
+            await self._drain()
+
+    async def close(self) -> None:
+        """Leaves RQ's books and closes the connections."""
+        self._keeper.close()
+        try:
+            await self._face.unregister()
+        except (RedisError, OSError, StoreError) as error:
+            _log.warning("not_unregistered", error=str(error))
+        await self._redis.aclose()
+        self._blocking.close()
+        _log.info("worker_stopped")
+
+    async def _drain(self) -> None:
+        if not self._ending.asked.is_set():  # a burst is over
+            while self._supervisor.running:
+                await self._supervisor.changed()
+            return
+        runs = self._supervisor.running
+        _log.info("draining", runs=runs, grace=self._options.grace)
+        started = time.monotonic()
+        draining = asyncio.create_task(self._supervisor.drain(self._options.grace))
+        urged = asyncio.create_task(self._ending.urged.wait())
+        await asyncio.wait([draining, urged], return_when=asyncio.FIRST_COMPLETED)
+        if not draining.done():
+            draining.cancel()
+            await self._supervisor.drain(0.0)
+        urged.cancel()
+        _log.info("drained", runs=runs, seconds=round(time.monotonic() - started, 1))
+
+    async def _take_runs(self) -> None:
+        """Takes runs while there is room, until it is told to end."""
+        outage = False
+        while not self._ending.asked.is_set():
+            try:
+                if not self._supervisor.room:
+                    await self._wait_for_room()
+                    continue
+                popped = await self._face.pop(self._at_once())
+                if not popped:
+                    if self._options.burst and not self._supervisor.running:
+                        return
+                    popped = await self._face.wait_for_work(WAIT_SECONDS)
+                if popped:
+                    await self._claim(popped)
+                outage = False
+            except (StoreError, RedisError, OSError) as error:
+                if not outage:
+                    _log.warning("redis_unreachable", error=str(error))
+                outage = True
+                await asyncio.sleep(0.5)
+
+    def _at_once(self) -> int:
+        """How many runs to take in one go."""
+        return min(self._supervisor.room, MOST_CLAIMS)
+
+    async def _claim(self, popped: list[Popped]) -> None:
+        if self._ending.asked.is_set():
+            await self._face.put_back(popped)
+            return
+        claims = await self._claimer.claim(popped, self._supervisor.rooms)
+        for claim in claims.granted:
+            self._supervisor.start(claim)
+        if claims.refused:
+            await self._face.drop(claims.refused)
+        for run in claims.ended:
+            await self._sweeper.mender.mend(run)
+
+    async def _wait_for_room(self) -> None:
+        """Waits for an actor to end; where others wait in the queues, asks the oldest runs to give up their places."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._supervisor.changed(), FULL_SECONDS)
+            return
+        waiting = sum([await self._redis.llen(queue_keys(queue).queue) for queue in self._queues])
+        if waiting:
+            self._supervisor.make_room(min(waiting, self._options.concurrency))
+
+    async def _publish(self) -> None:
+        cards = Cards(self._redis, self._store.keys)
+        for name, one in self._served.items():
+            card = AgentCard.of(one.agent).model_dump_json(exclude_defaults=True).encode()
+            await cards.publish(name, card, worker=self._name, life_ms=int(CARD_LIFE_SECONDS * 1000))
+
+    async def _hear_hints(self) -> None:
+        """Cancels arrive at once where the hint gets through; the renewal of the lease brings them in any case."""
+        while True:
+            try:
+                channel: Any
+                async with cast("Any", self._redis).pubsub(ignore_subscribe_messages=True) as channel:
+                    await channel.subscribe(self._store.keys.hints)
+                    while True:
+                        message: dict[str, bytes] | None = await channel.get_message(timeout=60.0)
+                        if message:
+                            await self._look_at(message["data"].decode())
+            except (RedisError, OSError, StoreError) as error:
+                _log.debug("hints_lost", error=str(error))
+                await asyncio.sleep(1.0)
+
+    async def _look_at(self, run: str) -> None:
+        if self._supervisor.has(run):
+            record = await self._store.info(run)
+            if record.cancel:
+                self._supervisor.tell(run, Cancel(record.cancel))
+
+    async def _every(self, seconds: float, work: Any) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await work()
+            except (StoreError, RedisError, OSError) as error:
+                _log.warning("upkeep_failed", work=getattr(work, "__name__", ""), error=str(error))
+
+
+@contextlib.asynccontextmanager
+async def _together(*works: Any) -> AsyncGenerator[None]:
+    """Runs side tasks beside the block. If one of them fails, the failure ends the process: it must not limp on."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work) for work in works]
+        yield
+        for task in tasks:
+            task.cancel()
