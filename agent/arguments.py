@@ -198,7 +198,7 @@ def _typed_dict_adapter(
     make = cast("Callable[[str, Mapping[str, object]], type[dict[str, object]]]", TypedDict)
     arguments = with_config(_OPEN if takes_any else _CLOSED)(make(name, fields))
     adapter = TypeAdapter(arguments)
-    adapter.json_schema()
+    schema_of(adapter)  # some types have an adapter, but no schema
     return adapter
 
 

@@ -1,10 +1,13 @@
 """JSON Schemas as providers take them: made from Python types by pydantic, then put into plainer words. Pure."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, cast
 
 from pydantic import TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 Schema = dict[str, object]
 
@@ -25,7 +28,7 @@ def schema_of(adapter: "TypeAdapter[Any]") -> Schema:
     Raises:
         PydanticUserError: No schema can be made of the type.
     """
-    return _Tidy(cast(Schema, adapter.json_schema())).root()
+    return _Tidy(cast(Schema, adapter.json_schema(schema_generator=_WholeJsonSchema))).root()
 
 
 def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:
@@ -44,10 +47,17 @@ def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:
                 return {"type": "object"}
             siblings = {key: value for key, value in node.items() if key != "$ref"}
             return written_out({**definitions[name], **siblings}, (*opened, name))
-        node = _map_children(node, lambda child: written_out(child, opened))
-        return _with_text_enum({key: value for key, value in node.items() if key not in {"$defs", "definitions"}})
+        return _portable_words(_map_children(node, lambda child: written_out(child, opened)))
 
     return written_out(dict(schema), ())
+
+
+class _WholeJsonSchema(GenerateJsonSchema):
+    """Pydantic's schema, which refuses a union of which one choice cannot be expressed, instead of leaving it out."""
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        if kind == "skipped-choice":
+            raise PydanticInvalidForJsonSchema(detail)
 
 
 class _Tidy:
@@ -114,16 +124,21 @@ def _plain_words(node: Schema) -> Schema:
     return plain
 
 
-def _with_text_enum(node: Schema) -> Schema:
-    values = node.get("enum")
-    if not isinstance(values, list) or all(isinstance(value, str) for value in cast("list[object]", values)):
-        return node
-    texts = [value if isinstance(value, str) else _json_text(value) for value in cast("list[object]", values)]
-    return {**node, "type": "string", "enum": texts}
+def _portable_words(node: Schema) -> Schema:
+    """One node, with a type, and with texts where it enumerates anything else."""
+    plain = {key: value for key, value in node.items() if key not in {"$defs", "definitions"}}
+    if not set(plain) & {"type", "anyOf", "oneOf", "allOf", "enum", "const"}:
+        plain["type"] = "string"
+    if not all(isinstance(value, str) for value in cast("list[object]", plain.get("enum", []))):
+        plain["type"] = "string"
+        plain["enum"] = [_text(value) for value in cast("list[object]", plain["enum"])]
+        if "default" in plain:
+            plain["default"] = _text(plain["default"])
+    return plain
 
 
-def _json_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _definitions(schema: Mapping[str, object]) -> dict[str, Schema]:

@@ -1,0 +1,204 @@
+"""JSON Schemas from Python types, in words that every provider takes."""
+
+import json
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter, create_model
+
+from agent.schema import portable, schema_of
+
+
+class Size(Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Item(BaseModel):
+    sku: str
+    title: str | None = None
+
+
+class Node(BaseModel):
+    value: str
+    children: list["Node"] = []
+
+
+class Even(BaseModel):
+    next: "Odd | None" = None
+
+
+class Odd(BaseModel):
+    next: Even | None = None
+
+
+class Pair(NamedTuple):
+    name: str
+    amount: int
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+def schema(kind: Any) -> dict[str, object]:
+    return schema_of(TypeAdapter(kind))
+
+
+ITEM = {
+    "type": "object",
+    "properties": {
+        "sku": {"type": "string"},
+        "title": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["sku"],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (str, {"type": "string"}),
+        (int, {"type": "integer"}),
+        (float, {"type": "number"}),
+        (bool, {"type": "boolean"}),
+        (list, {"type": "array", "items": {"type": "string"}}),
+        (list[Any], {"type": "array", "items": {"type": "string"}}),
+        (list[int], {"type": "array", "items": {"type": "integer"}}),
+        (list[list[Any]], {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}),
+        (dict, {"type": "object", "additionalProperties": True}),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+        (Literal["a"], {"type": "string", "enum": ["a"]}),
+        (Literal[1, 2], {"type": "integer", "enum": [1, 2]}),
+        (Size, {"type": "string", "enum": ["s", "l"]}),
+        (Level, {"type": "integer", "enum": [1, 2]}),
+        (tuple[int, int], {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}),
+        (
+            tuple[int, str],
+            {
+                "type": "array",
+                "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        ),
+        (tuple[str, ...], {"type": "array", "items": {"type": "string"}}),
+        (
+            Pair,
+            {
+                "type": "array",
+                "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        ),
+        (Annotated[int, Field(ge=1, lt=9)], {"type": "integer", "minimum": 1, "exclusiveMaximum": 9}),
+        (Item, ITEM),
+        (list[Item], {"type": "array", "items": ITEM}),
+        (dict[str, Item], {"type": "object", "additionalProperties": ITEM}),
+        (
+            Pet,
+            {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {"kind": {"type": "string", "enum": [name]}},
+                        "required": ["kind"],
+                    }
+                    for name in ("cat", "dog")
+                ]
+            },
+        ),
+    ],
+)
+def test_each_type_has_a_schema(kind: Any, expected: dict[str, object]) -> None:
+    assert schema(kind) == expected
+
+
+def test_a_recursive_definition_stays_a_reference() -> None:
+    """case-040"""
+    node: dict[str, object] = {
+        "type": "object",
+        "properties": {
+            "value": {"type": "string"},
+            "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}, "default": []},
+        },
+        "required": ["value"],
+    }
+
+    assert schema(list[Node]) == {"type": "array", "items": {"$ref": "#/$defs/Node"}, "$defs": {"Node": node}}
+    assert schema(Node) == {**node, "$defs": {"Node": node}}
+
+
+def test_definitions_that_hold_each_other_stay_references() -> None:
+    assert set(schema(Even)["$defs"]) == {"Even", "Odd"}  # pyright: ignore[reportArgumentType]
+
+
+def test_a_definition_keeps_the_description_of_its_use() -> None:
+    described = schema(create_model("Order", item=(Item, Field(description="What to buy."))))
+
+    assert described["properties"] == {"item": {**ITEM, "description": "What to buy."}}
+
+
+def test_what_would_grow_too_large_keeps_its_references() -> None:
+    model: type[BaseModel] = Item
+    for depth in range(20):
+        model = create_model(f"Level{depth}", left=(model, ...), right=(model, ...))
+
+    text = json.dumps(schema(model))
+
+    assert len(text) < 10_000
+    assert '"#/$defs/Level18"' in text
+
+
+def test_a_portable_schema_cuts_recursion_at_a_stated_depth() -> None:
+    """case-040"""
+    text = json.dumps(portable(schema(list[Node]), depth=1))
+
+    assert "$ref" not in text
+    assert "$defs" not in text
+    assert text.count('"value": {"type": "string"}') == 2
+    assert '"items": {"type": "object"}' in text
+
+
+def test_a_portable_schema_has_no_enumerations_but_of_text() -> None:
+    """case-046"""
+    made = portable(
+        schema(create_model("Order", retry=(Literal[1, 2], 1), level=(Level | None, None), size=(Size, ...)))
+    )
+
+    assert made["properties"] == {
+        "retry": {"type": "string", "enum": ["1", "2"], "default": "1"},
+        "level": {"anyOf": [{"type": "string", "enum": ["1", "2"]}, {"type": "null"}]},
+        "size": {"type": "string", "enum": ["s", "l"]},
+    }
+
+
+def test_a_portable_schema_says_a_type_everywhere() -> None:
+    assert portable(schema(create_model("Order", note=(Any, ...))))["properties"] == {"note": {"type": "string"}}
+
+
+def test_properties_may_be_named_like_the_words_of_schemas() -> None:
+    named = create_model("Named", title=(str, ...), properties=(int, ...), items=(list[int], ...), const=(str, "x"))
+
+    assert schema(named)["properties"] == {
+        "title": {"type": "string"},
+        "properties": {"type": "integer"},
+        "items": {"type": "array", "items": {"type": "integer"}},
+        "const": {"type": "string", "default": "x"},
+    }

@@ -1,0 +1,445 @@
+"""From a function to a tool: names, descriptions, schemas, and what is refused."""
+
+import functools
+import json
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Optional, Union, cast
+
+import pytest
+from pydantic import BaseModel, Field, ValidationError
+
+from agent.context import ActionContext, ToolContext
+from agent.errors import ContextTypeError, ToolDefinitionError
+from agent.tools import Action, Tool, build_tool, tool, tool_of
+
+
+class Shop(ActionContext):
+    api_key: str = "sk-1"
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """Adds two floats."""
+    return a + b
+
+
+@tool()
+def multiply(a: float, b: float = 1.0) -> float:
+    """Multiplies two floats."""
+    return a * b
+
+
+def shout(key: str, word: str) -> str:
+    """Says a word loudly."""
+    return f"{key}{word}"
+
+
+def metadata(function: Callable[..., object]) -> Tool:
+    noted = vars(function)["_tool_metadata"]
+    assert isinstance(noted, Tool)
+    return noted
+
+
+def properties(made: Tool) -> dict[str, Any]:
+    found: Any = made.parameters["properties"]
+    return found
+
+
+def test_a_decorated_function_stays_as_it_is() -> None:
+    assert add(200, 10) == 210
+    assert multiply(210, 2) == 420
+
+
+def test_the_tool_is_noted_on_the_function() -> None:
+    number = {"type": "number"}
+
+    assert metadata(add).model_dump(exclude={"function"}) == {
+        "name": "add",
+        "description": "Adds two floats.",
+        "parameters": {"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]},
+        "tags": None,
+        "terminal": False,
+        "timeout": None,
+        "idempotent": False,
+        "on_unknown": "tell",
+        "parallel": True,
+    }
+
+
+def test_a_tool_can_be_printed_as_json() -> None:
+    printed = json.loads(json.dumps(metadata(multiply).model_dump(exclude={"function"}), indent=2))
+
+    assert printed == json.loads(metadata(multiply).model_dump_json())
+    assert printed["parameters"]["required"] == ["a"]
+
+
+def test_the_text_of_a_tool_does_not_show_what_its_function_holds() -> None:
+    assert "sk-1" not in repr(build_tool(functools.partial(shout, "sk-1")))
+
+
+def test_the_definition_is_in_the_format_of_openai() -> None:
+    assert metadata(add).definition() == {
+        "type": "function",
+        "function": {"name": "add", "description": "Adds two floats.", "parameters": metadata(add).parameters},
+    }
+
+
+def test_everything_can_be_said_at_the_declaration() -> None:
+    @tool(
+        name="sum",
+        description="Sums.",
+        tags=["arithmetic"],
+        timeout=1.5,
+        idempotent=True,
+        on_unknown="ask",
+        parallel=False,
+        terminal=True,
+    )
+    def declared(a: int) -> int:
+        """Not this."""
+        return a
+
+    assert metadata(declared).model_dump() == {
+        "name": "sum",
+        "description": "Sums.",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        "tags": ["arithmetic"],
+        "timeout": 1.5,
+        "idempotent": True,
+        "on_unknown": "ask",
+        "parallel": False,
+        "terminal": True,
+    }
+
+
+def test_options_can_be_said_with_the_function() -> None:
+    assert metadata(tool(functools.partial(add, b=1.0), name="increment", idempotent=True)).name == "increment"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "word"),
+    [
+        (str, "string"),
+        (int, "integer"),
+        (float, "number"),
+        (bool, "boolean"),
+        (list, "array"),
+        (list[int], "array"),
+        (dict, "object"),
+        (dict[str, int], "object"),
+    ],
+)
+def test_each_type_has_its_word(annotation: Any, word: str) -> None:
+    def take(value: Any) -> None: ...
+
+    take.__annotations__["value"] = annotation
+
+    assert properties(build_tool(take))["value"]["type"] == word
+
+
+def test_a_parameter_without_a_type_is_a_text_for_the_model_and_anything_for_us() -> None:
+    made = build_tool(lambda value: value, name="take")  # pyright: ignore
+
+    assert properties(made) == {"value": {"type": "string"}}
+    assert made.validate_arguments({"value": [1]}) == {"value": [1]}
+
+
+def test_an_optional_parameter_may_be_null() -> None:
+    def take(a: Optional[int], b: int | None = None, c: Union[int, None] = 3, d: str = None) -> None: ...  # noqa: UP007, UP045, RUF013  # pyright: ignore
+
+    def nullable(word: str) -> list[dict[str, str]]:
+        return [{"type": word}, {"type": "null"}]
+
+    made = build_tool(take)
+
+    assert properties(made) == {
+        "a": {"anyOf": nullable("integer")},
+        "b": {"anyOf": nullable("integer")},
+        "c": {"anyOf": nullable("integer"), "default": 3},
+        "d": {"anyOf": nullable("string")},
+    }
+    assert made.parameters["required"] == ["a"]
+    assert made.validate_arguments({"a": None}) == {"a": None}
+
+
+def test_descriptions_come_from_annotated_from_field_and_from_the_docstring() -> None:
+    def take(
+        text: Annotated[str, "from the annotation"],
+        field: Annotated[int, Field(ge=1, description="from the field")],
+        documented: int,
+        both: Annotated[int, Field(ge=2)] = 2,
+    ) -> None:
+        """Takes.
+
+        Args:
+            text: hidden by the annotation
+            documented: from the docstring
+            both: from the docstring too
+        """
+
+    assert properties(build_tool(take)) == {
+        "text": {"type": "string", "description": "from the annotation"},
+        "field": {"type": "integer", "minimum": 1, "description": "from the field"},
+        "documented": {"type": "integer", "description": "from the docstring"},
+        "both": {"type": "integer", "minimum": 2, "default": 2, "description": "from the docstring too"},
+    }
+
+
+def test_the_description_of_a_parameter_wins_over_that_of_its_type() -> None:
+    class Item(BaseModel):
+        """An item."""
+
+        sku: str
+
+    def take(first: Item, second: Annotated[Item, "The second."]) -> None: ...
+
+    described = properties(build_tool(take))
+
+    assert described["first"]["description"] == "An item."
+    assert described["second"]["description"] == "The second."
+
+
+def test_names_of_parameters_are_free() -> None:
+    def take(schema: str, model_config: int, _private: int, copy: str = "x") -> None: ...
+
+    made = build_tool(take)
+
+    assert list(properties(made)) == ["schema", "model_config", "_private", "copy"]
+    assert made.validate_arguments({"schema": "s", "model_config": 1, "_private": 2}) == {
+        "schema": "s",
+        "model_config": 1,
+        "_private": 2,
+    }
+
+
+def test_defaults_that_json_cannot_show_are_not_shown() -> None:
+    marker = object()
+
+    def take(value: Any = marker) -> None: ...
+
+    assert properties(build_tool(take)) == {"value": {}}
+    assert build_tool(take).validate_arguments({}) == {}
+
+
+def test_hidden_parameters_are_not_in_the_schema() -> None:
+    @tool
+    def save(title: str, action_context: Shop, call: ToolContext) -> None:
+        """Saves."""
+
+    assert list(properties(metadata(save))) == ["title"]
+    assert metadata(save).parameters["required"] == ["title"]
+    assert metadata(save).context_type is Shop
+    assert metadata(add).context_type is None
+
+
+def test_the_injected_value_always_wins() -> None:
+    @tool
+    def save(title: str, shop: Shop, call: ToolContext) -> None:
+        """Saves."""
+
+    shop = Shop()
+    call = ToolContext(run_id="r", step=1, call_key="1.0", idempotency_key="r:1.0")
+
+    assert metadata(save).with_hidden({"title": "a", "shop": "mine"}, shop, call) == {
+        "title": "a",
+        "shop": shop,
+        "call": call,
+    }
+
+
+def test_the_dependencies_must_be_of_the_type_that_the_tool_asks_for() -> None:
+    @tool
+    def save(shop: Shop) -> None:
+        """Saves."""
+
+    call = ToolContext(run_id="r", step=1, call_key="1.0", idempotency_key="r:1.0")
+
+    with pytest.raises(ContextTypeError, match="tool 'save' asks for Shop, but was given ActionContext"):
+        metadata(save).with_hidden({}, None, call)
+
+
+def test_a_plain_context_is_given_where_there_is_none() -> None:
+    @tool
+    def save(action_context: ActionContext) -> None:
+        """Saves."""
+
+    call = ToolContext(run_id="r", step=1, call_key="1.0", idempotency_key="r:1.0")
+
+    assert metadata(save).with_hidden({}, None, call) == {"action_context": ActionContext()}
+
+
+# By hand.
+
+
+def test_a_tool_can_be_made_by_hand() -> None:
+    parameters: dict[str, object] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    made = Action(name="negate", description="Negates.", parameters=parameters, function=lambda a: -a)  # pyright: ignore
+
+    assert made.parameters == parameters
+    assert made.tags is None
+    assert made.validate_arguments({"a": 1}) == {"a": 1}
+
+
+def test_a_hand_made_tool_gets_its_dependencies_too() -> None:
+    def save(title: str, shop: Shop) -> None: ...
+
+    made = Tool(name="save", description="", parameters={"type": "object"}, function=save)
+
+    assert made.context_type is Shop
+    assert made.validate_arguments({"title": "a", "shop": "mine"}) == {"title": "a"}
+
+
+def test_parameters_can_be_overridden() -> None:
+    override: dict[str, object] = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    made = build_tool(add, parameters_override=override)
+
+    assert made.parameters == override
+    assert made.description == "Adds two floats."
+    assert made.validate_arguments({"a": "210"}) == {"a": "210"}
+
+
+@pytest.mark.parametrize("name", ["", "two words", "a.b", "a" * 65, "<lambda>", "a\n"])
+def test_names_that_no_provider_takes_are_refused(name: str) -> None:
+    with pytest.raises(ToolDefinitionError, match="choose one with name="):
+        build_tool(add, name=name)
+
+
+def test_a_wrong_schema_is_refused_by_the_tools_name() -> None:
+    """case-046"""
+    with pytest.raises(
+        ToolDefinitionError, match="tool 'add': its parameters are not a valid JSON Schema: a: there is no"
+    ):
+        build_tool(add, parameters_override={"type": "object", "properties": {"a": {"type": "float"}}})
+
+
+def test_a_timeout_must_be_positive() -> None:
+    with pytest.raises(ValidationError):
+        build_tool(add, timeout=0)
+
+
+# Shapes of callables.
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    @tool(idempotent=True)
+    def increase(self, by: int) -> int:
+        """Increases the count."""
+        self.count += by
+        return self.count
+
+
+def test_a_method_is_a_tool_of_its_object() -> None:
+    counter = Counter()
+    made = tool_of(counter.increase)
+
+    assert made.idempotent
+    assert properties(made) == {"by": {"type": "integer"}}
+    assert made.function(**made.validate_arguments({"by": 2})) == 2
+    assert counter.count == 2
+
+
+def test_a_method_without_its_object_is_refused() -> None:
+    with pytest.raises(ToolDefinitionError, match=r"tool 'increase': it is a method; pass it from an object"):
+        tool_of(Counter.increase)
+
+
+def shouting(function: Callable[..., str]) -> Callable[..., str]:
+    @functools.wraps(function)
+    def shouted(*positional: Any, **named: Any) -> str:
+        return function(*positional, **named).upper()
+
+    return shouted
+
+
+def test_decorators_below_and_above_are_not_passed_by() -> None:
+    @tool
+    @shouting
+    def below(word: str) -> str:
+        """Says a word."""
+        return word
+
+    @shouting
+    @tool(timeout=2)
+    def above(word: str) -> str:
+        """Says a word."""
+        return word
+
+    for function, timeout in ((below, None), (above, 2)):
+        made = tool_of(function)
+        assert properties(made) == {"word": {"type": "string"}}
+        assert made.description == "Says a word."
+        assert made.timeout == timeout
+        assert made.function(word="a") == "A"
+
+
+def test_a_class_is_a_tool_that_makes_an_instance() -> None:
+    class Note(BaseModel):
+        """A note."""
+
+        text: str
+
+    made = build_tool(Note)
+
+    assert made.name == "Note"
+    assert properties(made) == {"text": {"type": "string"}}
+    assert made.function(**made.validate_arguments({"text": "a"})) == Note(text="a")
+
+
+# What cannot be a tool.
+
+
+class Client:
+    """Something that has no place in JSON."""
+
+
+def takes_positional(*numbers: int) -> None: ...
+def takes_positional_only(number: int, /) -> None: ...
+def takes_client(name: str, client: Client) -> None: ...
+def takes_callable(name: str, callback: Callable[[], None]) -> None: ...
+def takes_contexts(name: str, shops: list[Shop]) -> None: ...
+def takes_either(name: str, shop: Shop | ActionContext) -> None: ...
+def takes_optional_callable(name: str, callback: Callable[[], None] | None = None) -> None: ...
+def takes_unknown(name: str, later: "list[Missing]") -> None: ...  # pyright: ignore  # noqa: F821
+def takes_broken(name: str, later: "list[") -> None: ...  # pyright: ignore  # noqa: F722
+
+
+UNUSABLE: list[tuple[Callable[..., object], str]] = [
+    (takes_positional, "numbers"),
+    (takes_positional_only, "number"),
+    (takes_client, "client"),
+    (takes_callable, "callback"),
+    (takes_contexts, "shops"),
+    (takes_either, "shop"),
+    (takes_optional_callable, "callback"),
+    (takes_unknown, "later"),
+    (takes_broken, "later"),
+    (math.sqrt, "x"),
+]
+
+
+@pytest.mark.parametrize(("function", "parameter"), UNUSABLE)
+def test_an_unusable_signature_is_refused_naming_tool_and_parameter(
+    function: Callable[..., object], parameter: str
+) -> None:
+    with pytest.raises(ToolDefinitionError, match=rf"tool '{function.__name__}'.*'{parameter}'"):
+        build_tool(function)
+
+
+def test_a_result_type_that_cannot_be_resolved_does_not_matter() -> None:
+    def find(name: str) -> "Missing": ...  # pyright: ignore  # noqa: F821
+
+    assert properties(build_tool(cast("Callable[..., object]", find))) == {"name": {"type": "string"}}
+
+
+def test_what_has_no_signature_is_refused() -> None:
+    with pytest.raises(ToolDefinitionError, match="tool 'iter': its signature cannot be read"):
+        build_tool(iter)
+
+
+def test_nothing_can_be_noted_on_a_bound_method() -> None:
+    with pytest.raises(ToolDefinitionError, match="use build_tool"):
+        tool(Counter().increase)
