@@ -36,6 +36,7 @@ WAIT_SECONDS: Final = 1.0
 FULL_SECONDS: Final = 1.0
 CARD_SECONDS: Final = 60.0
 CARD_LIFE_SECONDS: Final = 300.0
+PARENT_SECONDS: Final = 1.0
 PRIORITIES: Final = ("high", "low")
 
 _log: Final[Any] = structlog.get_logger("pawl.worker")
@@ -52,6 +53,7 @@ class WorkerOptions:
         max_steps: Steps after which an activation gives its run back; None: no limit.
         burst: End when the queues are empty.
         name: Known to RQ by it; unique; empty: host, process and a random word.
+        parent: The process that keeps this one; when it is gone, this one ends too. 0: nobody.
     """
 
     queues: Sequence[str] = ()
@@ -60,6 +62,7 @@ class WorkerOptions:
     max_steps: int | None = None
     burst: bool = False
     name: str = ""
+    parent: int = 0
 
 
 @dataclass(slots=True)
@@ -179,6 +182,7 @@ class _Worker:
             self._every(BEAT_SECONDS, self._face.beat),
             self._every(CARD_SECONDS, self._publish),
             self._hear_hints(),
+            self._every(PARENT_SECONDS, self._look_for_parent),
         ):
             taking = asyncio.create_task(self._take_runs())
             await asyncio.wait(
@@ -284,6 +288,11 @@ class _Worker:
             except (RedisError, OSError, StoreError) as error:
                 _log.debug("hints_lost", error=str(error))
                 await asyncio.sleep(1.0)
+
+    async def _look_for_parent(self) -> None:
+        if self._options.parent and os.getppid() != self._options.parent and not self._ending.asked.is_set():
+            _log.warning("parent_gone", parent=self._options.parent)
+            self._ending.ask()
 
     async def _look_at(self, run: str) -> None:
         if self._supervisor.has(run):
