@@ -1,14 +1,18 @@
 """Waits for the first of several queues to have something, without polling and without losing what arrives."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, cast
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from scheduler.connection import BLOCK_SECONDS
+
 _CALL_AGAIN_SECONDS: Final = 0.05  # for a move that the server had not yet seen when it was called back
-_REPLY_MARGIN_SECONDS: Final = 1.0  # the server answers before the socket gives up
+_SHORTEST: Final = 0.01  # to Redis, zero is for ever
 
 
 class Door(NamedTuple):
@@ -35,6 +39,7 @@ class Doorbell:
     def __init__(self, redis: Redis, doors: Sequence[Door]) -> None:
         self._redis = redis
         self._waiters = [_Waiter(redis, door) for door in doors]
+        self._interrupted = False
 
     async def wait(self, seconds: float) -> list[Arrival]:
         """What arrived, the first door first; empty if nothing did for so long.
@@ -42,18 +47,17 @@ class Doorbell:
         Raises:
             redis.RedisError: A connection failed, and nothing is known to have arrived.
         """
-        moves = [asyncio.ensure_future(waiter.move(seconds)) for waiter in self._waiters]
-        try:
-            await asyncio.wait(moves, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._give_back(moves))
-            raise
-        return await self._collect(moves)
+        self._interrupted = False
+        end = time.monotonic() + seconds
+        while not self._interrupted and (left := end - time.monotonic()) > 0:
+            if arrivals := await self._wait_once(min(left, BLOCK_SECONDS)):
+                return arrivals
+        return []
 
     async def interrupt(self) -> None:
         """Whoever waits gets what has arrived, at once."""
-        for waiter in self._waiters:
-            await waiter.call_back()
+        self._interrupted = True
+        await self._call_back()
 
     async def put_back(self, arrivals: Iterable[Arrival]) -> None:
         """Returns ids to the heads of their queues."""
@@ -68,10 +72,23 @@ class Doorbell:
         for waiter in self._waiters:
             await waiter.close()
 
+    async def _wait_once(self, seconds: float) -> list[Arrival]:
+        moves = [asyncio.ensure_future(waiter.move(seconds)) for waiter in self._waiters]
+        try:
+            await asyncio.wait(moves, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._give_back(moves))
+            raise
+        return await self._collect(moves)
+
+    async def _call_back(self) -> None:
+        for waiter in self._waiters:
+            await waiter.call_back()
+
     async def _collect(self, moves: "Sequence[asyncio.Future[Arrival | None]]") -> list[Arrival]:
         pending = {move for move in moves if not move.done()}
         while pending:
-            await self.interrupt()
+            await self._call_back()
             _, pending = await asyncio.wait(pending, timeout=_CALL_AGAIN_SECONDS)
         arrivals = [arrival for move in moves if not move.exception() and (arrival := move.result())]
         failure = next((error for move in moves if (error := move.exception())), None)
@@ -91,22 +108,21 @@ class _Waiter:
         self._door = door
         self._connection = Redis(connection_pool=redis.connection_pool, single_connection_client=True)
         self._client_id: int | None = None
-        timeout = cast("float | None", redis.connection_pool.connection_kwargs.get("socket_timeout"))
-        self._longest = max(timeout / 2, timeout - _REPLY_MARGIN_SECONDS) if timeout else float("inf")
 
     async def move(self, seconds: float) -> Arrival | None:
         if self._client_id is None:
             self._client_id = await cast("Any", self._connection).client_id()
-        block = min(seconds, self._longest)
         try:
-            moved = await cast("Any", self._connection).blmove(*self._door, block, "LEFT", "RIGHT")
+            moved = await cast("Any", self._connection).blmove(*self._door, max(seconds, _SHORTEST), "LEFT", "RIGHT")
         except (RedisError, OSError):
             self._client_id = None  # the next command connects anew
             raise
         return Arrival(self._door, moved.decode() if isinstance(moved, bytes) else moved) if moved else None
 
     async def call_back(self) -> None:
-        if self._client_id is not None:
+        if self._client_id is None:
+            return
+        with suppress(RedisError, OSError):  # it comes back by itself, a little later
             await cast("Any", self._redis).client_unblock(self._client_id)
 
     async def close(self) -> None:

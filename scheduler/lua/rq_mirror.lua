@@ -21,6 +21,9 @@ local prefix, mine, seconds = ARGV[7], ARGV[8], tonumber(ARGV[9])
 local live, begins = kept == '', seconds ~= nil
 local now = tonumber(call('TIME')[1]) -- RQ's readers judge by the real clock
 
+-- A worker that RQ has given up shows nothing, until it beats again.
+local shows_worker = worker and call('EXISTS', worker) == 1
+
 local function drop(execution)
   call('DEL', prefix .. execution)
   call('ZREM', executions, execution)
@@ -30,7 +33,7 @@ end
 -- The caller's execution is over, whoever owns the run by now.
 if mine ~= '' and not begins then
   drop(mine)
-  if worker and call('SREM', held, run .. ':' .. mine) == 1 then
+  if worker and call('SREM', held, run .. ':' .. mine) == 1 and shows_worker then
     call('HSET', worker, 'state', ARGV[10])
     call('HINCRBYFLOAT', worker, 'total_working_time', ARGV[12])
   end
@@ -68,11 +71,11 @@ if begins then
   if worker then
     call('SADD', held, run .. ':' .. mine)
     call('EXPIRE', held, seconds + 60)
-    call('HSET', worker, 'state', ARGV[10])
   end
+  if shows_worker then call('HSET', worker, 'state', ARGV[10]) end
 elseif ARGV[rest] and not told then
   call('XADD', results, 'MAXLEN', '~', 10, '*', unpack(ARGV, rest))
-  if worker then call('HINCRBY', worker, ARGV[11], 1) end
+  if shows_worker then call('HINCRBY', worker, ARGV[11], 1) end
 end
 
 for _, key in ipairs({ job, results }) do
