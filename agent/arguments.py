@@ -5,12 +5,13 @@ tool does not know is refused (a model decides that itself), and null for what m
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NotRequired, Protocol, cast
+from typing import Any, Final, NotRequired, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
 from agent.errors import InvalidArguments, ToolDefinitionError
@@ -27,27 +28,25 @@ _CLOSED: Final = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
 _OPEN: Final = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False, extra="allow")
 
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
+class Arguments(ABC):
+    """What a tool takes, and how it is checked.
 
+    Attributes:
+        schema: The JSON Schema that the model sees.
+    """
 
-class Arguments(Protocol):
-    """What a tool takes, and how it is checked."""
+    schema: Schema
 
-    @property
-    def schema(self) -> Schema:
-        """The JSON Schema that the model sees."""
-        ...
-
+    @abstractmethod
     def values(self, given: Mapping[str, object]) -> dict[str, object]:
         """The values for the function.
 
         Raises:
             InvalidArguments: They do not fit.
         """
-        ...
 
 
-class SignatureArguments:
+class SignatureArguments(Arguments):
     """The parameters of a function. Values arrive as the types that it declares, at every depth.
 
     What does not fit is read once more: a text as JSON, so that "2" and '["a"]' are taken as they were meant, and a null
@@ -66,7 +65,7 @@ class SignatureArguments:
         self._known = frozenset(properties)
         self._required = frozenset(cast("list[str]", schema.get("required", [])))
         self._takes_any = signature.takes_any
-        self.schema: Schema = {
+        self.schema = {
             "type": "object",
             "properties": properties,
             "required": [name for name in properties if name in self._required],
@@ -87,7 +86,7 @@ class SignatureArguments:
         return values
 
 
-class ModelArguments:
+class ModelArguments(Arguments):
     """One pydantic model: its fields are the arguments, and the function takes the instance.
 
     Args:
@@ -102,7 +101,7 @@ class ModelArguments:
         self._adapter: TypeAdapter[object] = TypeAdapter(model)
         self._parameter = parameter
         try:
-            self.schema: Schema = schema_of(self._adapter)
+            self.schema = schema_of(self._adapter)
         except PydanticUserError as error:
             raise ToolDefinitionError(f"{model.__name__}: {_first_line(error)}") from error
         if self.schema.get("type") != "object":
@@ -116,7 +115,7 @@ class ModelArguments:
             raise InvalidArguments(_summary(_problem_lines(error))) from error
 
 
-class SchemaArguments:
+class SchemaArguments(Arguments):
     """A JSON Schema written by hand. Values are checked and passed on as they are, never coerced.
 
     Raises:
@@ -146,9 +145,11 @@ def read_object(arguments: str | Mapping[str, object] | None) -> Mapping[str, ob
     Raises:
         InvalidArguments: They are not a JSON object.
     """
-    if isinstance(arguments, Mapping):
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, str):
         return arguments
-    if arguments is None or not arguments.strip():
+    if not arguments.strip():
         return {}
     try:
         read: object = json.loads(arguments)
@@ -228,7 +229,7 @@ def _validated(
         InvalidArguments: They cannot be checked.
     """
     try:
-        text = _json_text(prepare(given))
+        text = _json_of(prepare(given))
         try:
             return adapter.validate_json(text)
         except ValidationError as error:
@@ -236,7 +237,7 @@ def _validated(
             if reread is None:
                 raise
             try:
-                return adapter.validate_json(_json_text(prepare(reread)))
+                return adapter.validate_json(_json_of(prepare(reread)))
             except ValidationError:
                 raise error from None
     except ValidationError:
@@ -246,8 +247,11 @@ def _validated(
         raise InvalidArguments(bounded(well_formed(problem), _LONGEST_PROBLEM)) from error
 
 
-def _json_text(arguments: Mapping[str, object]) -> str:
-    return well_formed(_encode(arguments))
+def _json_of(arguments: dict[str, object]) -> bytes:
+    try:
+        return to_json(arguments)
+    except PydanticSerializationError:  # lone surrogates
+        return well_formed(json.dumps(arguments, ensure_ascii=False)).encode()
 
 
 def _without_null(given: Mapping[str, object], required: frozenset[str]) -> dict[str, object]:

@@ -3,7 +3,8 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypedDict, TypeVar, Unpack, cast, overload
+from functools import cached_property
+from typing import Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel, Field, PrivateAttr
 
@@ -63,33 +64,36 @@ class Tool(BaseModel):
     parallel: bool = True
 
     _arguments: Arguments = PrivateAttr()
-    _hidden: HiddenParameters = PrivateAttr()
-    _is_async: bool = PrivateAttr()
 
     def model_post_init(self, context: object, /) -> None:
-        """Reads the function and checks the schema."""
+        """Takes the arguments that the tool was made for, or those of its schema; then looks at the function."""
         if not _NAME.fullmatch(self.name):
             raise ToolDefinitionError(
                 f"tool {self.name!r}: a name has 1 to 64 letters, digits, '_' or '-'; choose one with name=..."
             )
         try:
-            self._arguments = SchemaArguments(self.parameters)
+            self._arguments = context if isinstance(context, Arguments) else SchemaArguments(self.parameters)
         except ValueError as error:
             raise ToolDefinitionError(
                 f"tool {self.name!r}: its parameters are not a valid JSON Schema: {error}"
             ) from error
-        self._hidden = hidden_parameters(self.function)
-        self._is_async = _is_async(self.function)
+        self.hidden  # noqa: B018 - refuses two parameters for one thing
+
+    @cached_property
+    def hidden(self) -> HiddenParameters:
+        """The parameters that the model never sees."""
+        return hidden_parameters(self.function)
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether the function, or what it wraps, is written with `async`; such run on the loop, all others in threads."""
+        layers = (self.function, type(self.function).__call__, plain_function(self.function))
+        return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
 
     @property
     def context_type(self) -> type[ActionContext] | None:
         """The type of dependencies that it asks for, if any."""
-        return self._hidden.context_type
-
-    @property
-    def is_async(self) -> bool:
-        """Whether it runs on the event loop; all others run in threads."""
-        return self._is_async
+        return self.hidden.context_type
 
     def definition(self) -> dict[str, object]:
         """What the model is told of it, in the format of OpenAI."""
@@ -111,7 +115,7 @@ class Tool(BaseModel):
             InvalidArguments: They do not fit. The text is for the model and names each field by its path.
         """
         given = read_object(arguments)
-        hidden = self._hidden.names
+        hidden = self.hidden.names
         if not hidden.isdisjoint(given):
             given = {name: value for name, value in given.items() if name not in hidden}
         return self._arguments.values(given)
@@ -125,7 +129,7 @@ class Tool(BaseModel):
             ContextTypeError: The dependencies are not of the type that it asks for.
         """
         values = dict(arguments)
-        hidden = self._hidden
+        hidden = self.hidden
         if hidden.context is not None and hidden.context_type is not None:
             given = action_context if action_context is not None else ActionContext()
             if not isinstance(given, hidden.context_type):
@@ -137,17 +141,9 @@ class Tool(BaseModel):
             values[hidden.call] = call
         return values
 
-    def with_function(self, function: Callable[..., object]) -> "Tool":
+    def with_function(self, function: Callable[..., object]) -> Self:
         """The same tool over another function, such as a bound method or a decorated form of its own."""
-        changed = self.model_copy(update={"function": function})
-        changed._is_async = _is_async(function)
-        return changed
-
-    def with_arguments(self, arguments: Arguments) -> "Tool":
-        """The same tool with other arguments."""
-        changed = self.model_copy(update={"parameters": arguments.schema})
-        changed._arguments = arguments
-        return changed
+        return type(self).model_validate({**dict(self), "function": function}, context=self._arguments)
 
 
 Action = Tool
@@ -181,9 +177,7 @@ def build_tool(
         return Tool(name=chosen, description=text, parameters=parameters_override, function=func, tags=tags, **options)
     signature = read_signature(func, chosen)
     text = description if description is not None else signature.description
-    arguments = SignatureArguments(signature)
-    made = Tool(name=chosen, description=text, parameters=arguments.schema, function=func, tags=tags, **options)
-    return made.with_arguments(arguments)
+    return _tool_that_takes(SignatureArguments(signature), func, name=chosen, description=text, tags=tags, **options)
 
 
 def build_model_tool(
@@ -204,8 +198,7 @@ def build_model_tool(
     if len(visible) != 1:
         raise ToolDefinitionError(f"tool {name!r}: its function must take the {model.__name__} as its only argument")
     arguments = ModelArguments(model, visible[0])
-    made = Tool(name=name, description=description, parameters=arguments.schema, function=func, tags=tags, **options)
-    return made.with_arguments(arguments)
+    return _tool_that_takes(arguments, func, name=name, description=description, tags=tags, **options)
 
 
 @overload
@@ -279,7 +272,5 @@ def tool_of(action: "Callable[..., object] | Tool") -> Tool:
     return noted if noted.function is action else noted.with_function(action)
 
 
-def _is_async(function: Callable[..., object]) -> bool:
-    """Whether the function, or what it wraps, is written with `async`."""
-    layers = (function, type(function).__call__, plain_function(function))
-    return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
+def _tool_that_takes(arguments: Arguments, function: Callable[..., object], **fields: object) -> Tool:
+    return Tool.model_validate({**fields, "parameters": arguments.schema, "function": function}, context=arguments)

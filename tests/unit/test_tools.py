@@ -3,8 +3,8 @@
 import functools
 import json
 import math
-from collections.abc import Callable
-from typing import Annotated, Any, Optional, Union, cast
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Optional, Union, assert_type, cast
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError
@@ -49,6 +49,16 @@ def properties(made: Tool) -> dict[str, Any]:
 def test_a_decorated_function_stays_as_it_is() -> None:
     assert add(200, 10) == 210
     assert multiply(210, 2) == 420
+
+
+def test_a_decorated_function_keeps_its_type() -> None:
+    @tool(timeout=1)
+    async def draw(prompt: str) -> bytes:
+        """Draws."""
+        return prompt.encode()
+
+    assert_type(add(1, 2), float)
+    assert_type(draw("a"), Coroutine[Any, Any, bytes]).close()
 
 
 def test_the_tool_is_noted_on_the_function() -> None:
