@@ -44,7 +44,7 @@ class Budget(BaseModel):
 
     Attributes:
         max_steps: Turns of the loop, one model reply each.
-        max_tool_calls: Tool calls that are executed.
+        max_tool_calls: Tool calls that are executed. The exit is always allowed, but counts when it is called.
         max_model_calls: Model calls that may be billed, failed ones too.
         max_input_tokens, max_output_tokens, max_total_tokens: Tokens over all model calls.
         max_cost_usd: US dollars over all model calls. Needs a model whose price is known.
@@ -213,7 +213,7 @@ def reserve(
         ("max_model_calls", usage.model_calls, budget.max_model_calls),
     ):
         if allowed is not None and used >= allowed:
-            return Breach(limit, f"{used:g}", f"{allowed:g}")
+            return Breach(limit, in_words(used), in_words(allowed))
     last = (
         budget.max_steps == step + 1
         or budget.max_model_calls == usage.model_calls + 1
@@ -255,12 +255,24 @@ def _room(
             return Breach(limit, str(used), str(allowed))
         room = min(room, rest) if writes or spare else room
     if budget.max_cost_usd is not None and price is not None:
-        allowed_nano = int(budget.max_cost_usd * NANO)
-        rest_nano = allowed_nano - usage.cost_nanousd - price.cost(input_tokens, 0) * (2 if spare else 1)
-        per_token = price.cost(0, 1) + (price.cost(1, 0) if spare else 0)
-        if rest_nano < price.cost(0, 1) or (allowed_nano == 0 and price.cost(1, 1) > 0):
-            return Breach("max_cost_usd", f"{usage.cost_usd:f}", f"{budget.max_cost_usd:f}")
-        if per_token:
-            kept = min(LAST_ANSWER_TOKENS, wanted // 10) * price.cost(0, 1) if spare else 0
-            room = min(room, max(rest_nano - kept, 0) // per_token)
+        allowed = int(budget.max_cost_usd * NANO)
+        this, later = price.at(input_tokens), price.at(input_tokens + wanted)
+        rest = allowed - usage.cost_nanousd - this.cost(input_tokens, 0)
+        per_token = this.cost(0, 1)
+        if spare:
+            kept = min(later.cost(0, LAST_ANSWER_TOKENS), allowed // 10)
+            rest -= later.cost(input_tokens, 0) + kept
+            per_token += later.cost(1, 0)
+        if rest < this.cost(0, 1):
+            return Breach("max_cost_usd", in_words(usage.cost_usd), in_words(budget.max_cost_usd))
+        room = min(room, rest // per_token) if per_token else room
     return room
+
+
+def in_words(amount: Amount) -> str:
+    """An amount in plain digits; seconds and dollars with as many as tell something."""
+    if isinstance(amount, int):
+        return str(amount)
+    if isinstance(amount, float):
+        return f"{amount:.3f}".rstrip("0").rstrip(".")
+    return f"{amount.normalize():f}"

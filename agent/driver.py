@@ -8,7 +8,6 @@ and what others want of the run. Nothing is performed before the commit that ann
 
 import asyncio
 import random
-import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -112,7 +111,7 @@ class Departure:
 
 
 class Driver:
-    """Moves one run through one activation.
+    """Moves one run through one activation. Its clock is the event loop's.
 
     Args:
         hold_ms: The longest wait before another attempt that is spent here, in milliseconds; None: any.
@@ -144,14 +143,16 @@ class Driver:
         self._mailbox: asyncio.Queue[Message] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._active_before = state.head.usage.active_ms
-        self._started = time.monotonic()
+        self._now = asyncio.get_running_loop().time
+        self._started = self._now()
         # Since the last commit:
         self._events: list[Event] = []
         self._charge: Usage | None = None
         self._added = 0
         # Under way:
         self._asked: AskModel | None = None
-        self._pause: Pause | None = None
+        self._retry_at: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._leave: Leave | None = None
 
     def post(self, message: Cancel | Leave | Crash) -> None:
@@ -180,6 +181,8 @@ class Driver:
                 while not self._mailbox.empty():  # whatever is ready goes into one commit
                     self._absorb(self._mailbox.get_nowait())
         finally:
+            if self._timer is not None:
+                self._timer.cancel()
             for task in self._tasks:
                 task.cancel()
 
@@ -192,7 +195,7 @@ class Driver:
             answers, again = doubtful(self.state.exchange, self._program, active_ms=active_ms)
             self._happened(answers)
             for open_call in again:
-                open_call.mark = Mark.PLANNED
+                open_call.mark, open_call.attempt = Mark.PLANNED, 2
 
     async def _advance(self) -> Departure | None:
         """Decides, commits and performs. Returns how the activation ended, if it did."""
@@ -200,17 +203,18 @@ class Driver:
         if isinstance(plan, Hold) and not self._events:
             return None
         commit = self._commit(plan)
-        before = time.monotonic()
+        before = self._now()
         news = await self._journal.commit(commit)
         self._events, self._charge, self._added = [], None, 0
         self._reporter.committed(
             commit.events,
             exchange_open=self.state.exchange is not None,
-            ms=int((time.monotonic() - before) * 1000),
+            ms=self._ms_since(before),
             budget_left=self._budget_left,
         )
         if commit.to != "running" and not news.stayed:
-            return Departure(commit.to, commit.wait, commit.delay_ms or 0)
+            why = plan.why if isinstance(plan, Release) else ""
+            return Departure(commit.to, why, commit.delay_ms or 0)
         if not news.cancel and not news.over:
             self._perform(plan)
         self._hear(news)
@@ -222,17 +226,18 @@ class Driver:
             return Ended(self.state.head.ended)
         if self._leave is not None and self._leave.at_once:
             return self._give_back(self._leave)
-        if self._pause is not None:
-            if self._leave is not None or (self._hold_ms is not None and self._pause.ms > self._hold_ms):
+        if self._retry_at is not None:
+            ms = max(int((self._retry_at - self._now()) * 1000), 0)
+            if self._leave is not None or (self._hold_ms is not None and ms > self._hold_ms):
                 self._happened([RunReleased(why="waiting", active_ms=self._elapsed().active_ms)])
-                return Release("waiting", "waiting", "rate_limit", self._pause.ms)
-            return self._pause if not self._tasks else Hold()
+                return Release("waiting", "waiting", "rate_limit", ms)
+            return Pause(ms) if self._timer is None else Hold()
         if self._asked is not None:
             return Hold()
         intent = decide(self.state, self._program, self._identity.run_id, self._elapsed())
         if isinstance(intent, Finish):
             self._happened([intent.event])
-            return Ended(self.state.head.ended)
+            return self._plan()
         if isinstance(intent, AskModel):
             if self._leave is not None:
                 return self._give_back(self._leave)
@@ -290,12 +295,15 @@ class Driver:
                     open_call.mark = Mark.STARTED
                     self._start(self._run_tool(open_call))
             case Pause(ms=ms):
-                self._start(self._wait(ms))
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(ms / 1000, self._mailbox.put_nowait, PauseEnd())
             case Hold() | Ended() | Release():
                 pass
 
     def _hear(self, news: News) -> None:
         """Deals with what the commit's answer brought."""
+        if self.state.head.ended not in ("", "budget_exceeded"):
+            return
         for added in news.added:
             budget = self.state.head.budget.raised(added)
             self._happened([BudgetChanged(budget=budget, active_ms=self._elapsed().active_ms)])
@@ -338,7 +346,7 @@ class Driver:
                     tool_events(self._program, call, outcome, content, result=result, ms=ms, active_ms=active_ms)
                 )
             case PauseEnd():
-                self._pause = None
+                self._retry_at = self._timer = None
             case Cancel(reason=reason):
                 if self._asked is not None:
                     self._charge = self._asked.reservation.as_usage()
@@ -352,7 +360,7 @@ class Driver:
             self._charge = first.usage
         elif isinstance(first, ModelFailed):
             self._charge = first.usage
-            self._pause = None if first.retry_ms is None else Pause(first.retry_ms)
+            self._retry_at = self._now() + first.retry_ms / 1000 if first.retry_ms else None
 
     def _happened(self, events: Sequence[Event]) -> None:
         """Folds events into the state and keeps them for the next commit."""
@@ -373,7 +381,7 @@ class Driver:
     async def _ask(self, asked: AskModel) -> None:
         await self._journal.permit()
         request = self._program.dialect.request(self._program, self.state.history, asked.asking)
-        before = time.monotonic()
+        before = self._now()
         answer: ModelReply | ModelError
         deadline = asyncio.timeout(asked.asking.timeout)
         try:
@@ -382,12 +390,17 @@ class Driver:
         except ModelError as error:
             answer = error
         except TimeoutError as error:
-            late = deadline.expired()
-            words = f"no reply within {asked.asking.timeout:g} s" if late else f"TimeoutError: {error}"
-            answer = ModelUnavailable(words, billed=late)
+            overdue = f"no reply within {asked.asking.timeout:g} s"
+            words = overdue if deadline.expired() else f"TimeoutError: {error}"
+            answer = ModelUnavailable(words, billed=True)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            answer = ModelUnavailable("the call was cancelled by the model client's own code", billed=True)
         except Exception as error:
             answer = ModelRefusedRequest(f"{type(error).__name__}: {error}", billed=True)
-        self._mailbox.put_nowait(ModelEnd(asked, answer, int((time.monotonic() - before) * 1000)))
+        self._mailbox.put_nowait(ModelEnd(asked, answer, self._ms_since(before)))
 
     async def _run_tool(self, open_call: OpenCall) -> None:
         await self._journal.permit()
@@ -400,6 +413,7 @@ class Driver:
             step=head.step,
             call_key=open_call.key,
             idempotency_key=f"{self._identity.run_id}:{open_call.key}",
+            attempt=open_call.attempt,
             metadata=self._identity.metadata,
             budget_left=self._budget_left(),
         )
@@ -409,10 +423,9 @@ class Driver:
         head = self.state.head
         return left(head.budget, head.usage, head.step, self._elapsed())
 
-    async def _wait(self, ms: int) -> None:
-        await asyncio.sleep(ms / 1000)
-        self._mailbox.put_nowait(PauseEnd())
+    def _ms_since(self, start: float) -> int:
+        return int((self._now() - start) * 1000)
 
     def _elapsed(self) -> Elapsed:
-        active_ms = self._active_before + int((time.monotonic() - self._started) * 1000)
+        active_ms = self._active_before + self._ms_since(self._started)
         return Elapsed(active_ms=active_ms, wall_ms=self._journal.wall_ms())

@@ -1,16 +1,17 @@
 """One tool call, executed: arguments checked, dependencies injected, the result made readable. Never raises for a tool's sake."""
 
-import time
+import asyncio
 from dataclasses import dataclass
 
 from agent.context import ActionContext, ToolContext
 from agent.errors import InvalidArguments, ToolError, ToolTimeout
 from agent.events import Outcome
 from agent.output import any_json
-from agent.program import Program
+from agent.program import Program, unknown_tool
 from agent.redaction import redact
 from agent.rendering import cut, render_result
 from agent.state import OpenCall
+from agent.text import well_formed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +32,33 @@ async def execute(
 
     An exception of the tool becomes an error for the model, whatever its type: one broken tool must not end its neighbours.
     """
-    started = time.monotonic()
+    now = asyncio.get_running_loop().time
+    started = now()
+    outcome, content, result = await _outcome(program, open_call, dependencies, call)
+    if outcome != "ok":
+        content = redact(well_formed(content))
+    return ToolEnd(open_call, outcome, cut(content, program.result_limit), int((now() - started) * 1000), result)
+
+
+async def _outcome(
+    program: Program, open_call: OpenCall, dependencies: ActionContext | None, call: ToolContext
+) -> tuple[Outcome, str, object]:
     name = open_call.call.name
-    tool = program.registry.tools[name]
     is_exit = name == program.exit.name
-    result: object = None
+    tool = program.registry.get_tool(name)
+    if tool is None:  # planned by a worker that had it
+        return "invalid", unknown_tool(name, program), None
     try:
         arguments = tool.validate_arguments(open_call.call.arguments)
+    except InvalidArguments as problem:
+        return ("invalid_output" if is_exit and program.output else "invalid"), str(problem), None
+    try:
         value = await program.environment.execute_action(tool, arguments, dependencies, call)
         content = render_result(value)
         if is_exit:
-            result = program.output.to_json(value) if program.output else any_json(value)
-        outcome: Outcome = "ok"
-    except InvalidArguments as problem:
-        outcome, content = ("invalid_output" if is_exit and program.output else "invalid"), str(problem)
+            return "ok", content, program.output.to_json(value) if program.output else any_json(value)
+        return "ok", content, None
     except ToolError as error:
-        outcome, content = ("unknown" if isinstance(error, ToolTimeout) else "error"), str(error)
+        return ("unknown" if isinstance(error, ToolTimeout) else "error"), str(error), None
     except Exception as error:
-        outcome, content = "error", f"{type(error).__name__}: {error}"
-    if outcome != "ok":
-        content = redact(content)
-    ms = int((time.monotonic() - started) * 1000)
-    return ToolEnd(open_call, outcome, cut(content, program.result_limit), ms, result)
+        return "error", f"{type(error).__name__}: {error}", None

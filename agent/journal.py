@@ -4,6 +4,7 @@ A commit carries what happened and announces what comes next, in one piece. The 
 one in Redis is `worker.journal`.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,11 +86,12 @@ class Journal(Protocol):
 
 
 class MemoryJournal:
-    """The journal of a run that lives in this process only."""
+    """The journal of a run that lives in this process only. Its clock is the event loop's."""
 
     def __init__(self) -> None:
         self.events: list[Recorded] = []
-        self._started = time.monotonic()
+        self._now = asyncio.get_running_loop().time
+        self._started = self._now()
 
     async def commit(self, commit: Commit) -> News:
         """Keeps the events."""
@@ -103,4 +105,4 @@ class MemoryJournal:
 
     def wall_ms(self) -> int:
         """Milliseconds since the journal was made."""
-        return int((time.monotonic() - self._started) * 1000)
+        return int((self._now() - self._started) * 1000)

@@ -1,14 +1,16 @@
 """The provider-neutral history of a run: what was said, which tools were asked for, what they answered.
 
 A history is valid when every tool call is answered exactly once, in order, directly behind the message that made it.
-`agent.state.History` keeps it so by construction.
+`agent.state.RunState` keeps it so by construction.
 """
 
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-INTERRUPTED = "Interrupted before it finished: the outcome of this call is unknown. It may or may not have taken effect."
+INTERRUPTED = (
+    "Interrupted before it finished: the outcome of this call is unknown. It may or may not have taken effect."
+)
 
 
 class Role(StrEnum):

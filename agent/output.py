@@ -4,13 +4,16 @@
 """
 
 import inspect
+import json
 from typing import Any, Final, Generic, TypeVar, cast
 
-from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
+from agent.arguments import explain
 from agent.errors import AgentDefinitionError, InvalidArguments
+from agent.text import well_formed, without_fence
 from agent.tools import Tool, build_model_tool
 
 Output = TypeVar("Output")
@@ -32,7 +35,11 @@ class OutputSchema(Generic[Output]):
     def __init__(self, output_type: type[Output]) -> None:
         self.type = output_type
         self.is_text = cast(object, output_type) is str
-        self._is_model = inspect.isclass(output_type) and issubclass(output_type, BaseModel)
+        self._is_model = (
+            inspect.isclass(output_type)
+            and issubclass(output_type, BaseModel)
+            and not issubclass(cast(type, output_type), RootModel)
+        )
         name = getattr(output_type, "__name__", str(output_type))
         try:
             self._adapter: TypeAdapter[Output] = TypeAdapter(output_type)
@@ -56,13 +63,13 @@ class OutputSchema(Generic[Output]):
         if self.is_text:
             return cast(Output, text)
         try:
-            return self._adapter.validate_json(_without_fence(text))
+            return self._adapter.validate_json(without_fence(text))
         except ValidationError as error:
             raise InvalidArguments(explain(error)) from error
 
     def to_json(self, value: Output) -> object:
-        """The result as what JSON can carry."""
-        return self._adapter.dump_python(value, mode="json")
+        """The result as what JSON can carry, by the names of its fields."""
+        return self._adapter.dump_python(value, mode="json", by_alias=False, round_trip=True)
 
     def of_json(self, value: object) -> Output:
         """The result as it was before `to_json`.
@@ -70,7 +77,7 @@ class OutputSchema(Generic[Output]):
         Raises:
             ValidationError: The stored result does not fit the schema (any more).
         """
-        return self._adapter.validate_python(value)
+        return self._adapter.validate_json(to_json(value), by_alias=True, by_name=True)
 
     def terminate_tool(self) -> Tool:
         """The built-in exit. Its only effect is that the run ends, so that it may be executed again."""
@@ -84,22 +91,5 @@ class OutputSchema(Generic[Output]):
 
 def any_json(value: object) -> object:
     """The result of an agent's own terminal tool as what JSON can carry."""
-    return to_jsonable_python(value, fallback=str)
-
-
-def explain(error: ValidationError) -> str:
-    """A validation error in words for a model: one line a field, with its path; at most ten."""
-    lines = [
-        f"{'.'.join(str(part) for part in detail['loc']) or 'value'}: {detail['msg']}"
-        for detail in error.errors(include_url=False, include_input=False, include_context=False)[:10]
-    ]
-    more = error.error_count() - len(lines)
-    return "\n".join(lines + ([f"… and {more} more"] if more else []))
-
-
-def _without_fence(text: str) -> str:
-    """The text inside a code fence, if the whole reply is one."""
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```") and "\n" in stripped:
-        return stripped[stripped.index("\n") + 1 : -3]
-    return stripped
+    plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
+    return json.loads(well_formed(json.dumps(plain, ensure_ascii=False)))

@@ -8,6 +8,7 @@ from agent.messages import Message
 from agent.models.base import ModelClient, ToolSpecification
 from agent.output import OutputSchema
 from agent.registry import ActionRegistry
+from agent.text import bounded
 from agent.tools import Tool
 
 
@@ -50,3 +51,9 @@ class Program:
     def with_overhead(self, tokens: int) -> "Program":
         """The same program, once it is known what its requests carry beside the messages."""
         return replace(self, overhead=tokens)
+
+
+def unknown_tool(name: str, program: Program) -> str:
+    """What a model reads that called a tool which is not there."""
+    known = ", ".join(sorted(program.registry.tools))
+    return f"Tool '{bounded(name, 80)}' not found. The tools are: {known}."

@@ -6,11 +6,11 @@ for the history, and let those behind the checkpoint move the head as well. It g
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agent.budget import NO_USAGE, Budget, Usage
 from agent.errors import BrokenRecord
@@ -44,6 +44,8 @@ NOT_EXECUTED = frozenset({"invalid", "invalid_output", "cut_off", "over_budget",
 Ending = Literal["completed", "failed", "cancelled", "budget_exceeded"]
 """The statuses in which a run has ended."""
 
+_NO_BUDGET: Final = Budget()
+_ONE_TOOL_CALL: Final = Usage(tool_calls=1)
 _REASONS: dict[str, FailureReason] = {"cut_off": "cut_off", "invalid_output": "invalid_output"}
 
 
@@ -55,7 +57,8 @@ class Mark(StrEnum):
     DOUBTFUL = "doubtful"
 
 
-class Checkpoint(BaseModel):
+@dataclass(slots=True)
+class Checkpoint:
     """The small head of a run's state: no texts, no arguments.
 
     Attributes:
@@ -68,8 +71,6 @@ class Checkpoint(BaseModel):
         ended: The status of a run that has ended, else ''.
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     schema_version: int = SCHEMA_VERSION
     seq: int = 0
     step: int = 0
@@ -79,12 +80,12 @@ class Checkpoint(BaseModel):
     reported_tokens: int = 0
     estimated_tokens: int = 0
     usage: Usage = NO_USAGE
-    budget: Budget = Budget()
+    budget: Budget = _NO_BUDGET
     ended: Ending | Literal[""] = ""
 
     def to_bytes(self) -> bytes:
         """JSON, defaults left out."""
-        return self.model_dump_json(exclude_defaults=True).encode()
+        return _CHECKPOINT.dump_json(self, exclude_defaults=True)
 
     @classmethod
     def of(cls, data: bytes) -> "Checkpoint":
@@ -94,7 +95,7 @@ class Checkpoint(BaseModel):
             BrokenRecord: It cannot be read, or a newer version wrote it.
         """
         try:
-            checkpoint = cls.model_validate_json(data or b"{}")
+            checkpoint = _CHECKPOINT.validate_json(data or b"{}")
         except ValidationError as error:
             raise BrokenRecord(f"the checkpoint cannot be read: {error.error_count()} errors") from error
         if checkpoint.schema_version > SCHEMA_VERSION:
@@ -104,13 +105,17 @@ class Checkpoint(BaseModel):
         return checkpoint
 
 
+_CHECKPOINT: Final = TypeAdapter(Checkpoint)
+
+
 @dataclass(slots=True)
 class OpenCall:
-    """A tool call of the exchange under way. `key` is `<step>.<index>`."""
+    """A tool call of the exchange under way. `key` is `<step>.<index>`; `attempt` is 2 where it is executed again."""
 
     key: str
     call: ToolCall
     mark: Mark = Mark.PLANNED
+    attempt: int = 1
     answer: ToolReturned | None = None
 
 
@@ -155,6 +160,7 @@ class RunState:
         history: Complete messages; no call in it is unanswered.
         history_tokens: Their estimated tokens, summed as they came.
         exchange: The reply whose calls are not all answered yet.
+        call_ids: The ids of all calls so far.
         created_at: Milliseconds since 1970, by the store's clock.
     """
 
@@ -162,6 +168,7 @@ class RunState:
     history: list[Message] = field(default_factory=list[Message])
     history_tokens: int = 0
     exchange: Exchange | None = None
+    call_ids: set[str] = field(default_factory=set[str])
     created: RunCreated | None = None
     created_at: int = 0
 
@@ -172,7 +179,7 @@ class RunState:
         Raises:
             BrokenRecord: The events do not follow one another, or do not fit together.
         """
-        state = cls(head=checkpoint)
+        state = cls(head=replace(checkpoint))
         expected = 1
         for recorded in events:
             if recorded.seq != expected:
@@ -186,11 +193,14 @@ class RunState:
     def apply(self, recorded: Recorded) -> None:
         """Folds one event in. Events at or below the checkpoint's seq only add to the history."""
         closed = self._remember(recorded)
-        if recorded.seq > self.head.seq:
+        head = self.head
+        if recorded.seq > head.seq:
             self._advance(recorded.event)
             if closed:
                 self._judge(closed)
-            self.head.seq = recorded.seq
+            if recorded.event.active_ms > head.usage.active_ms:
+                head.usage = head.usage.plus(NO_USAGE, active_ms=recorded.event.active_ms)
+            head.seq = recorded.seq
 
     def messages(self) -> list[Message]:
         """The history, with the exchange under way closed: calls without an answer have an unknown outcome."""
@@ -212,6 +222,10 @@ class RunState:
         event = recorded.event
         match event:
             case ModelReplied():
+                if self.exchange is not None:
+                    raise BrokenRecord(
+                        f"the reply of step {event.step} came before the calls of the last one were answered"
+                    )
                 reply = Message(
                     role=Role.ASSISTANT,
                     content=event.content,
@@ -220,14 +234,16 @@ class RunState:
                     provider_fields=event.provider_fields,
                 )
                 if event.calls:
+                    self.call_ids.update(call.id for call in event.calls)
                     keys = ((f"{event.step}.{index}", call) for index, call in enumerate(event.calls))
                     self.exchange = Exchange(reply, {key: OpenCall(key, call) for key, call in keys})
                 elif event.content:
                     self._append(reply)
             case ToolReturned():
-                if self.exchange is None or event.call not in self.exchange.calls:
+                answered = self.exchange.calls.get(event.call) if self.exchange else None
+                if self.exchange is None or answered is None or answered.answer is not None:
                     raise BrokenRecord(f"an answer to the call {event.call}, which is not open")
-                self.exchange.calls[event.call].answer = event
+                answered.answer = event
                 if not any(self.exchange.unanswered):
                     closed, self.exchange = self.exchange, None
                     for message in closed.messages():
@@ -265,8 +281,8 @@ class RunState:
             case ReplyRejected():
                 head.unusable, head.unusable_reason = head.unusable + 1, event.reason
             case ToolReturned():
-                executed = int(event.outcome not in NOT_EXECUTED)
-                head.usage = head.usage.plus(Usage(tool_calls=executed), active_ms=event.active_ms)
+                if event.outcome not in NOT_EXECUTED:
+                    head.usage = head.usage.plus(_ONE_TOOL_CALL, active_ms=event.active_ms)
             case RunCreated():
                 head.budget = event.budget
             case BudgetChanged():

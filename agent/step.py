@@ -10,8 +10,8 @@ an outcome together with the announcement of what is decided next, and only then
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agent.budget import Breach, Elapsed, Reservation, Usage, left, low, reserve
-from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable
+from agent.budget import Breach, Elapsed, Reservation, Usage, in_words, left, low, reserve
+from agent.dialects.base import Asking, Calls, Declined, Final, Unusable
 from agent.dialects.calls import CUT_OFF
 from agent.errors import InvalidArguments, ModelError, ModelUnavailable
 from agent.events import (
@@ -29,9 +29,9 @@ from agent.events import (
 )
 from agent.messages import INTERRUPTED, ToolCall
 from agent.models.base import ModelReply, Price
-from agent.program import Program
+from agent.program import Program, unknown_tool
 from agent.state import Ending, Exchange, Mark, OpenCall, RunState
-from agent.text import bounded
+from agent.text import bounded, well_formed
 from agent.tokens import estimate
 
 RETRY_BASE_MS = 500
@@ -93,6 +93,9 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
         reason = head.unusable_reason or "unusable_reply"
         error = f"{head.unusable} replies in a row could not be used (the last one: {reason})"
         return Finish(RunFailed(reason=reason, error=error, partial=partial(state)))
+    if head.budget.max_cost_usd is not None and program.model.price is None:
+        error = f"max_cost_usd is set, but no price is known for {program.model.name}"
+        return Finish(RunFailed(reason="unknown_price", error=error, partial=partial(state)))
     request_tokens = program.overhead + state.history_tokens
     reserved = reserve(
         head.budget,
@@ -133,7 +136,9 @@ def budget_note(state: RunState, elapsed: Elapsed) -> str | None:
     rest = low(state.head.budget, left(state.head.budget, state.head.usage, state.head.step, elapsed))
     if not rest:
         return None
-    words = ", ".join(f"{value:.4g} {name.removeprefix('max_').replace('_', ' ')}" for name, value in rest.items())
+    words = ", ".join(
+        f"{in_words(value)} {name.removeprefix('max_').replace('_', ' ')}" for name, value in rest.items()
+    )
     return f"[Budget left: {words}. Come to an end before it is used up.]"
 
 
@@ -145,9 +150,9 @@ def reply_events(
     calls = _distinct(reading.calls, state, asked.asking.step) if isinstance(reading, Calls) else ()
     replied = ModelReplied(
         step=asked.asking.step,
-        content=_text_of(reading),
+        content=reading.text,
         calls=calls,
-        reasoning=reply.reasoning,
+        reasoning=well_formed(reply.reasoning) if reply.reasoning else None,
         finish_reason=reply.finish_reason,
         provider_fields=reply.provider_fields,
         model=reply.model or program.model.name,
@@ -197,12 +202,14 @@ def failure_events(
     return [failed, RunFailed(reason=reason, error=words + bounded(str(error), 1000), partial=partial(state))]
 
 
-def lost_call_events(state: RunState, reservation: Reservation, *, active_ms: int) -> list[Event]:
+def lost_call_events(
+    state: RunState, reservation: Reservation, *, active_ms: int, error: str = "the call was cut off with its worker"
+) -> list[Event]:
     """A model call whose worker was lost, or that was given up, may have been billed: it is charged as reserved."""
     return [
         ModelFailed(
             step=state.head.step + 1,
-            error="the call was cut off with its worker; it may have been billed",
+            error=f"{error}; it may have been billed",
             reason="model_unavailable",
             usage=reservation.as_usage(),
             retry_ms=0,
@@ -244,18 +251,20 @@ def doubtful(exchange: Exchange, program: Program, *, active_ms: int) -> tuple[l
     """
     events: list[Event] = []
     again: list[OpenCall] = []
+    failing: list[str] = []
     for open_call in exchange.unanswered:
         if open_call.mark is not Mark.DOUBTFUL:
             continue
         tool = program.registry.get_tool(open_call.call.name)
         if tool is not None and (tool.idempotent or tool.on_unknown == "retry"):
             again.append(open_call)
-        elif tool is not None and tool.on_unknown == "fail":
-            error = f"nobody knows how the call of {tool.name} ended (on_unknown='fail')"
-            events.append(RunFailed(reason="outcome_unknown", error=error))
-            break
-        else:
-            events += tool_events(program, open_call, "unknown", INTERRUPTED, ms=0, active_ms=active_ms)
+            continue
+        events += tool_events(program, open_call, "unknown", INTERRUPTED, ms=0, active_ms=active_ms)
+        if tool is not None and tool.on_unknown == "fail":
+            failing.append(tool.name)
+    if failing:
+        error = f"nobody knows how the call of {', '.join(failing)} ended (on_unknown='fail')"
+        events.append(RunFailed(reason="outcome_unknown", error=error))
     return events, again
 
 
@@ -294,9 +303,7 @@ def _refused_calls(
             outcome: Outcome = "cut_off" if call.problem == CUT_OFF else "invalid"
             yield from tool_events(program, key, outcome, call.problem, ms=0, active_ms=active_ms)
         elif program.registry.get_tool(call.name) is None:
-            known = ", ".join(sorted(program.registry.tools))
-            text = f"Tool '{bounded(call.name, 80)}' not found. The tools are: {known}."
-            yield from tool_events(program, key, "invalid", text, ms=0, active_ms=active_ms)
+            yield from tool_events(program, key, "invalid", unknown_tool(call.name, program), ms=0, active_ms=active_ms)
         elif room is not None and call.name != program.exit.name:
             if room <= 0:
                 text = f"Not executed: the budget of {limit} tool calls is used up."
@@ -305,12 +312,12 @@ def _refused_calls(
 
 
 def cancel_events(
-    state: RunState, program: Program, open_call: AskModel | None, reason: str, *, active_ms: int
+    state: RunState, program: Program, asked: AskModel | None, reason: str, *, active_ms: int
 ) -> list[Event]:
     """The end of a run that somebody cancelled: what was under way is interrupted, an open model call is charged."""
     events: list[Event] = []
-    if open_call is not None:
-        events += lost_call_events(state, open_call.reservation, active_ms=active_ms)
+    if asked is not None:
+        events += lost_call_events(state, asked.reservation, active_ms=active_ms, error="the run was cancelled")
     if state.exchange is not None:
         for call in state.exchange.unanswered:
             if call.mark is not Mark.PLANNED:
@@ -330,15 +337,10 @@ def _final(text: str, program: Program, step: int) -> Event:
         return ReplyRejected(step=step, reason="invalid_output", message=bounded(reminder, 4000))
 
 
-def _text_of(reading: Reading) -> str | None:
-    return reading.text
-
-
 def _distinct(calls: tuple[ToolCall, ...], state: RunState, step: int) -> tuple[ToolCall, ...]:
-    """The calls with ids that no earlier call of the last exchange has; some servers count from 0 in every reply."""
-    used = {message.tool_call_id for message in state.history[-64:] if message.tool_call_id}
+    """The calls with ids that no earlier call has; some servers count from 0 in every reply."""
     return tuple(
-        call.model_copy(update={"id": f"{call.id}_{step}_{index}"}) if call.id in used else call
+        call.model_copy(update={"id": f"{call.id}_{step}_{index}"}) if call.id in state.call_ids else call
         for index, call in enumerate(calls)
     )
 
@@ -378,7 +380,7 @@ def _retry_ms(error: ModelError, attempt: int, jitter: float) -> int:
     """Milliseconds until the next attempt: what the server asked for, else twice as long each time, spread by half."""
     asked = error.retry_after if isinstance(error, ModelUnavailable) else None
     if asked is not None:
-        return min(int(max(asked, 0.0) * 1000), RETRY_AFTER_CAP_MS)
+        return int(min(max(asked, 0.0) * 1000, RETRY_AFTER_CAP_MS))
     return int(min(RETRY_BASE_MS * 2 ** (attempt - 1), RETRY_CAP_MS) * (0.5 + jitter / 2))
 
 

@@ -17,3 +17,11 @@ def well_formed(text: str) -> str:
 def bounded(text: str, limit: int) -> str:
     """The text, or its start and an ellipsis, in at most `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + _ELLIPSIS
+
+
+def without_fence(text: str) -> str:
+    """The text without space around it, and without the code fence that is around the whole of it."""
+    stripped = text.strip()
+    if stripped.startswith("```") and stripped.endswith("```") and "\n" in stripped:
+        return stripped[stripped.index("\n") + 1 : -3]
+    return stripped

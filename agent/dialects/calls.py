@@ -87,7 +87,7 @@ def _parsed(text: str, *, may_be_cut: bool) -> Mapping[str, object]:
             raise _UnusableArgumentsError(CUT_OFF)
         return {}
     try:
-        value: object = _decoder.decode(text)
+        value = decode(text)
     except _UnusableArgumentsError:
         raise
     except json.JSONDecodeError as error:
@@ -101,6 +101,17 @@ def _parsed(text: str, *, may_be_cut: bool) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise _UnusableArgumentsError(_not_executed("The arguments are not a JSON object"))
     return cast("dict[str, object]", value)
+
+
+def decode(text: str) -> object:
+    """The value that a model's JSON says.
+
+    Raises:
+        ValueError: It is not JSON, or does not say one thing clearly.
+        RecursionError: It is nested too deep.
+    """
+    value: object = _decoder.decode(text)
+    return value
 
 
 def _explained(text: str, error: json.JSONDecodeError, *, may_be_cut: bool) -> str:

@@ -5,16 +5,18 @@ without tools has nothing but the exit, so that its output schema alone is the r
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, with_note
-from agent.dialects.calls import read_calls
-from agent.dialects.tools import CUT, EMPTY, instruction_tokens
+from agent.dialects.calls import decode, read_calls
+from agent.dialects.tools import CUT, EMPTY, FILTERED
 from agent.messages import Message, Role
 from agent.models.base import ModelReply, ModelRequest, RawToolCall, ToolSpecification
 from agent.models.finish_reasons import FinishKind, finish_kind
-from agent.text import well_formed
+from agent.text import well_formed, without_fence
+from agent.tokens import estimate
 
 if TYPE_CHECKING:
     from agent.program import Program
@@ -49,12 +51,15 @@ class JsonDialect:
         if reply.refusal:
             return Declined(well_formed(reply.refusal))
         text = well_formed(reply.content or "").strip()
+        kind = finish_kind(reply.finish_reason)
+        if kind is FinishKind.FILTERED:
+            return Declined(text or FILTERED)
         if not text:
-            return Unusable("empty_reply", EMPTY)
+            return Unusable("cut_off", CUT) if kind is FinishKind.LENGTH else Unusable("empty_reply", EMPTY)
         try:
-            value: object = json.loads(text)
+            value = decode(without_fence(text))
         except (ValueError, RecursionError):
-            cut = finish_kind(reply.finish_reason) is FinishKind.LENGTH
+            cut = kind is FinishKind.LENGTH
             return Unusable("cut_off", CUT, text) if cut else Unusable("unusable_reply", UNREADABLE, text)
         raw = _call_of(value, program, only_exit=asking.last or len(program.specifications) == 1)
         if raw is None:
@@ -62,8 +67,8 @@ class JsonDialect:
         return Calls(read_calls([raw], step=asking.step, finish_reason=reply.finish_reason))
 
     def overhead(self, program: "Program") -> int:
-        """The instruction and all tools."""
-        return instruction_tokens(program)
+        """The instruction, which holds all tools."""
+        return estimate(instruction(program))
 
 
 def instruction(program: "Program") -> str:
@@ -107,14 +112,11 @@ def _hoisted(tool: ToolSpecification, definitions: dict[str, object]) -> object:
         match node:
             case dict():
                 mapping = cast("dict[str, object]", node)
-                return {
-                    key: value.replace("#/$defs/", f"#/$defs/{tool.name}.")
-                    if key == "$ref" and isinstance(value, str)
-                    else rewritten(value)
-                    for key, value in mapping.items()
-                }
+                return {key: rewritten(value) for key, value in mapping.items()}
             case list():
                 return [rewritten(item) for item in cast("list[object]", node)]
+            case str():  # a reference, or an entry of a discriminator's mapping
+                return re.sub(r"^#/\$defs/", f"#/$defs/{tool.name}.", node)
             case _:
                 return node
 
@@ -129,10 +131,12 @@ def _as_turn(message: Message, program: "Program") -> Message:
         return Message(role=Role.USER, content=f"Result of {message.name}:\n{message.content}")
     if not message.tool_calls:
         return message
-    call = message.tool_calls[0]
     only_exit = len(program.specifications) == 1
-    content = call.arguments if only_exit else f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
-    return Message(role=Role.ASSISTANT, content=content)
+    objects = (
+        call.arguments if only_exit else f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
+        for call in message.tool_calls
+    )
+    return Message(role=Role.ASSISTANT, content="\n".join(objects))
 
 
 def _call_of(value: object, program: "Program", *, only_exit: bool) -> RawToolCall | None:
@@ -141,6 +145,7 @@ def _call_of(value: object, program: "Program", *, only_exit: bool) -> RawToolCa
         return None
     fields = cast("dict[str, object]", value)
     name, arguments = fields.get("tool"), fields.get("arguments")
-    if isinstance(name, str) and isinstance(arguments, dict) and set(fields) == {"tool", "arguments"}:
-        return RawToolCall(name=name, arguments=cast("dict[str, object]", arguments))
+    is_call = isinstance(name, str) and isinstance(arguments, dict) and set(fields) == {"tool", "arguments"}
+    if is_call and not (only_exit and name not in program.registry.tools):
+        return RawToolCall(name=str(name), arguments=cast("dict[str, object]", arguments))
     return RawToolCall(name=program.exit.name, arguments=fields) if only_exit else None

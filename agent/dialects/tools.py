@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 EMPTY = "Your reply was empty. Go on with the task: call a tool, or give your final answer."
 CUT = "Your reply was cut off by the output limit. Say it again, shorter."
+BROKEN = "Your reply broke off before its end. Say it again."
+FILTERED = "The provider's filter held the reply back."
 MALFORMED = "Your tool call could not be read. Send it again, as valid JSON that fits the tool's schema."
 
 
@@ -57,9 +59,11 @@ def read_text(text: str | None, finish_reason: str | None, *, last: bool) -> Rea
     """What a reply without calls means."""
     kind = finish_kind(finish_reason)
     if kind is FinishKind.FILTERED:
-        return Declined(text or "The provider's filter held the reply back.")
+        return Declined(text or FILTERED)
     if kind is FinishKind.MALFORMED:
         return Unusable("unusable_reply", MALFORMED, text)
+    if kind is FinishKind.FAILED:
+        return Unusable("unusable_reply", BROKEN, text)
     if text is None:
         return Unusable("cut_off", CUT) if kind is FinishKind.LENGTH else Unusable("empty_reply", EMPTY)
     if kind is FinishKind.LENGTH and not last:
