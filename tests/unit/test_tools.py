@@ -1,9 +1,10 @@
 """From a function to a tool: names, descriptions, schemas, and what is refused."""
 
+import asyncio
 import functools
 import json
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Annotated, Any, Optional, Union, assert_type, cast
 
 import pytest
@@ -57,8 +58,11 @@ def test_a_decorated_function_keeps_its_type() -> None:
         """Draws."""
         return prompt.encode()
 
-    assert_type(add(1, 2), float)
-    assert_type(draw("a"), Coroutine[Any, Any, bytes]).close()
+    async def drawn() -> bytes:
+        return assert_type(await draw("a"), bytes)
+
+    assert assert_type(add(1, 2), float) == 3
+    assert asyncio.run(drawn()) == b"a"
 
 
 def test_the_tool_is_noted_on_the_function() -> None:
