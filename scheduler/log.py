@@ -44,7 +44,7 @@ def configure(
             ConsoleLine(colors=target.isatty()) if for_people else json_line,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda *_: LineWriter(target),
+        logger_factory=lambda name="pawl": LineWriter(target, name),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[Bridge()], level=level.upper(), force=True)
@@ -56,9 +56,9 @@ def configure(
     threading.excepthook = lambda uncaught: _log_uncaught(uncaught.exc_type, uncaught.exc_value, uncaught.exc_traceback)
 
 
-def json_line(_logger: WrappedLogger, level: str, event: EventDict) -> str:
+def json_line(logger: WrappedLogger, level: str, event: EventDict) -> str:
     """The last processor outside a terminal. The step log writes thousands of lines a second: no pass too many."""
-    line = {"timestamp": _now(), "level": level, **event}
+    line = {"timestamp": _now(), "level": level, "logger": logger.name, **event}
     try:
         text = _encode(line)
     except (TypeError, ValueError, RecursionError):  # a key that is no text, a number that is not finite, a ring
@@ -75,7 +75,7 @@ class ConsoleLine:
         )
 
     def __call__(self, logger: WrappedLogger, level: str, event: EventDict) -> str:
-        line = {"timestamp": _now(), "level": level}
+        line = {"timestamp": _now(), "level": level, "logger": logger.name}
         for name, value in event.items():
             line[name] = REDACTED if names_a_secret(name) else redact(_text_of(value))
         return redact(self._render(logger, level, line))
@@ -84,7 +84,8 @@ class ConsoleLine:
 class LineWriter:
     """What structlog calls a logger: it gets rendered lines. A full disk or a closed pipe costs lines, not runs."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self.name = name
         self._write = stream.write
         self._flush = stream.flush
 

@@ -62,7 +62,7 @@ def choose_program(writer: Software | None, data: Path) -> Program:
         raise ConfigurationError(NO_PROGRAM)
     raise ConfigurationError(
         f"The data in {data} was written by {writer}, which {' and '.join(str(program.software) for program in found)} "
-        f"cannot read. Install {writer} or later of it, or move that folder away to begin anew without its runs."
+        f"cannot read. Install {writer} or later, or move that folder away to begin anew without its runs."
     )
 
 

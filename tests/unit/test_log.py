@@ -63,11 +63,18 @@ def log() -> Iterator[Log]:
 def test_a_line_is_json_with_the_time_in_utc_the_level_and_the_bound_run(log: Log) -> None:
     log.configure()
     with structlog.contextvars.bound_contextvars(run="0-17"):
-        structlog.get_logger().info("step", step=3, cost_usd=Decimal("0.10"))
+        structlog.get_logger("pawl.steps").info("step", step=3, cost_usd=Decimal("0.10"))
 
     (line,) = log.lines
     assert str(line.pop("timestamp")).endswith("Z")
-    assert line == {"level": "info", "run": "0-17", "event": "step", "step": 3, "cost_usd": "0.10"}
+    assert line == {
+        "level": "info",
+        "logger": "pawl.steps",
+        "event": "step",
+        "run": "0-17",
+        "step": 3,
+        "cost_usd": "0.10",
+    }
 
 
 def test_a_terminal_gets_a_readable_line(log: Log) -> None:
