@@ -11,13 +11,13 @@ from typing import Any, Final, NotRequired, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
 from agent.errors import InvalidArguments, ToolDefinitionError
 from agent.json_schema import JsonSchema
 from agent.schema import Schema, schema_of
-from agent.second_reading import read_again
+from agent.second_reading import validated
 from agent.signature import NO_DEFAULT, Parameter, ToolSignature
 from agent.text import bounded, well_formed
 
@@ -78,7 +78,7 @@ class SignatureArguments(Arguments):
         known = given if self._takes_any else {name: value for name, value in given.items() if name in self._known}
         unknown = [] if len(known) == len(given) else _unknown_names(given, self._known)
         try:
-            values = _validated(self._adapter, lambda text: _without_null(text, self._required), known)
+            values = validated(self._adapter, _without_null(known, self._required))
         except ValidationError as error:
             raise InvalidArguments(_summary([*unknown, *_problem_lines(error)])) from error
         if unknown:
@@ -110,7 +110,7 @@ class ModelArguments(Arguments):
     def values(self, given: Mapping[str, object]) -> dict[str, object]:
         """The instance, under the name of the function's parameter."""
         try:
-            return {self._parameter: _validated(self._adapter, dict, given)}
+            return {self._parameter: validated(self._adapter, given)}
         except ValidationError as error:
             raise InvalidArguments(_summary(_problem_lines(error))) from error
 
@@ -126,12 +126,16 @@ class SchemaArguments(Arguments):
         self.schema = schema
         self._json_schema = JsonSchema(schema)
         self._known = frozenset(cast("dict[str, object]", schema.get("properties", {})))
-        self._required = frozenset(cast("list[str]", schema.get("required", [])))
         self._takes_any = "additionalProperties" in schema or "properties" not in schema
+        self._takes_null = frozenset(cast("list[str]", schema.get("required", []))) | {
+            name
+            for name in self._known
+            if not any(path == (name,) for path, _ in self._json_schema.problems({name: None}))
+        }
 
     def values(self, given: Mapping[str, object]) -> dict[str, object]:
-        """The arguments, without nulls where a parameter may be left out."""
-        values = _without_null(given, self._required)
+        """The arguments, without nulls where a parameter may be left out but not be null."""
+        values = _without_null(given, self._takes_null)
         lines = [] if self._takes_any else _unknown_names(values, self._known)
         lines += [f"{'.'.join(path) or 'arguments'}: {text}" for path, text in self._json_schema.problems(values)]
         if lines:
@@ -217,45 +221,8 @@ def _describe(parameter: Parameter, properties: dict[str, Schema]) -> None:
             return
 
 
-def _validated(
-    adapter: "TypeAdapter[Any]",
-    prepare: Callable[[Mapping[str, object]], dict[str, object]],
-    given: Mapping[str, object],
-) -> Any:
-    """The arguments as values, where what does not fit is read once more.
-
-    Raises:
-        ValidationError: They do not fit in either reading.
-        InvalidArguments: They cannot be checked.
-    """
-    try:
-        text = _json_of(prepare(given))
-        try:
-            return adapter.validate_json(text)
-        except ValidationError as error:
-            reread = read_again(cast("dict[str, object]", json.loads(text)), error)
-            if reread is None:
-                raise
-            try:
-                return adapter.validate_json(_json_of(prepare(reread)))
-            except ValidationError:
-                raise error from None
-    except ValidationError:
-        raise
-    except Exception as error:
-        problem = f"The arguments could not be checked: {type(error).__name__}: {error}"
-        raise InvalidArguments(bounded(well_formed(problem), _LONGEST_PROBLEM)) from error
-
-
-def _json_of(arguments: dict[str, object]) -> bytes:
-    try:
-        return to_json(arguments)
-    except PydanticSerializationError:  # lone surrogates
-        return well_formed(json.dumps(arguments, ensure_ascii=False)).encode()
-
-
-def _without_null(given: Mapping[str, object], required: frozenset[str]) -> dict[str, object]:
-    return {name: value for name, value in given.items() if value is not None or name in required}
+def _without_null(given: Mapping[str, object], kept: frozenset[str]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None or name in kept}
 
 
 def _unknown_names(given: Mapping[str, object], known: Iterable[str]) -> list[str]:

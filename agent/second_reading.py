@@ -1,14 +1,49 @@
-"""Reads arguments that did not fit once more, the way that models mean them. Pure."""
+"""Validates arguments the way that models mean them: what does not fit is read once more. Pure."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from agent.text import well_formed
+
+Value = TypeVar("Value")
 
 
-def read_again(arguments: dict[str, object], error: ValidationError) -> dict[str, object] | None:
-    """The arguments with each text that did not fit read as JSON and each such null left out; None if there is neither."""
+def validated(adapter: TypeAdapter[Value], arguments: Mapping[str, object]) -> Value:
+    """The value of the arguments, as JSON has them.
+
+    A text that does not fit is read as JSON, and a null that does not fit is left out, until all fits or nothing is left
+    to read.
+
+    Raises:
+        ValidationError: They do not fit. It speaks of the arguments as they were given.
+    """
+    text = _json_of(arguments)
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        first = last = error
+    reading = cast("dict[str, object]", json.loads(text))
+    while _read_again(reading, last):
+        try:
+            return adapter.validate_json(_json_of(reading))
+        except ValidationError as error:
+            last = error
+    raise first
+
+
+def _json_of(arguments: Mapping[str, object]) -> bytes:
+    try:
+        return to_json(arguments)
+    except PydanticSerializationError:  # lone surrogates
+        return well_formed(json.dumps(arguments, ensure_ascii=False)).encode()
+
+
+def _read_again(arguments: dict[str, object], error: ValidationError) -> bool:
+    """Changes what did not fit: a text is read as JSON, and a null is left out. Tells whether there was any."""
     changed = False
     for detail in error.errors(include_url=False, include_context=False):
         holder, key = _located(arguments, detail["loc"])
@@ -17,17 +52,15 @@ def read_again(arguments: dict[str, object], error: ValidationError) -> dict[str
         value = holder[key]
         if isinstance(value, str):
             try:
-                value = json.loads(value)
+                holder[key] = json.loads(value)
             except (ValueError, RecursionError):
                 continue
-        elif value is not None:
-            continue
-        if value is None and isinstance(holder, dict):
+        elif value is None and isinstance(holder, dict):
             del holder[key]
         else:
-            holder[key] = value
+            continue
         changed = True
-    return arguments if changed else None
+    return changed
 
 
 def _located(arguments: dict[str, object], location: Sequence[int | str]) -> tuple[Any, int | str]:

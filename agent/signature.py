@@ -105,10 +105,10 @@ def read_signature(function: Callable[..., object], name: str) -> ToolSignature:
 
 
 def is_unbound_method(function: Callable[..., object]) -> bool:
-    """Whether it was defined in a class and waits for its `self`."""
+    """Whether it was defined in a class and waits for its `self` or `cls`."""
     if not inspect.isfunction(function) or "." not in function.__qualname__.rpartition("<locals>.")[2]:
         return False
-    return next(iter(inspect.signature(function).parameters), "") == "self"
+    return next(iter(signature_of(function).parameters), "") in {"self", "cls"}
 
 
 def _without_self(function: Callable[..., object], parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:

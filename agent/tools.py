@@ -4,16 +4,17 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel, Field, PrivateAttr
 
 from agent.annotations import plain_function
 from agent.arguments import Arguments, ModelArguments, SchemaArguments, SignatureArguments, read_object
 from agent.context import ActionContext, HiddenParameters, ToolContext, hidden_parameters
-from agent.errors import ContextTypeError, ToolDefinitionError
+from agent.errors import ContextTypeError, InvalidArguments, ToolDefinitionError
 from agent.schema import Schema
 from agent.signature import documentation_of, is_unbound_method, name_of, read_signature
+from agent.text import bounded, well_formed
 
 OnUnknown = Literal["tell", "ask", "retry", "fail"]
 
@@ -118,7 +119,13 @@ class Tool(BaseModel):
         hidden = self.hidden.names
         if not hidden.isdisjoint(given):
             given = {name: value for name, value in given.items() if name not in hidden}
-        return self._arguments.values(given)
+        try:
+            return self._arguments.values(given)
+        except InvalidArguments:
+            raise
+        except Exception as error:  # a validator of the author's own, or a nesting too deep
+            problem = f"The arguments could not be checked: {type(error).__name__}: {error}"
+            raise InvalidArguments(bounded(well_formed(problem), 300)) from error
 
     def with_hidden(
         self, arguments: Mapping[str, object], action_context: ActionContext | None, call: ToolContext
@@ -242,6 +249,9 @@ def tool(
     """
 
     def declare(declared: Function) -> Function:
+        if isinstance(declared, staticmethod | classmethod):
+            method = cast(Any, declared)
+            raise ToolDefinitionError(f"tool {method.__name__!r}: put @tool below @{type(method).__name__}")
         made = build_tool(declared, name, description, parameters_override, tags, **options)
         try:
             declared._tool_metadata = made  # pyright: ignore[reportFunctionMemberAccess]

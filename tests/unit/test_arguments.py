@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
 
 from agent.context import ActionContext, ToolContext
@@ -146,6 +148,7 @@ def test_nothing_at_all_is_no_arguments(nothing: str | None) -> None:
         ({"query": "a", "limit": "5"}, {"query": "a", "limit": 5}),
         ({"query": "a", "limit": "null"}, {"query": "a"}),
         ({"query": "null"}, {"query": "null"}),
+        ({"query": "a", "limit": '"5"'}, {"query": "a", "limit": 5}),
         ({"query": "a", "tags": '["x", "y"]'}, {"query": "a", "tags": ["x", "y"]}),
         ({"query": "a", "tags": []}, {"query": "a", "tags": []}),
     ],
@@ -217,6 +220,31 @@ def test_numbers_that_json_does_not_have_are_refused() -> None:
 def test_lone_surrogates_are_replaced() -> None:
     """case-074"""
     assert build_tool(search).validate_arguments('{"query": "x \\ud83d y"}') == {"query": "x \ufffd y"}
+
+
+def test_the_text_null_is_null_where_a_text_does_not_fit() -> None:
+    def take(count: int | None, items: list[int | None]) -> None: ...
+
+    given = {"count": "null", "items": '[1, "null"]'}
+
+    assert build_tool(take).validate_arguments(given) == {"count": None, "items": [1, None]}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["null", "[]", "{}", '"1"']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*GIVEN, "more"]), json_values))
+def test_whatever_a_model_writes_is_values_or_an_error_for_it(given: dict[str, object]) -> None:
+    made = build_tool(everything)
+    try:
+        assert set(made.validate_arguments({**GIVEN, **given})) == set(GIVEN)
+    except InvalidArguments as error:
+        assert str(error)
+        assert len(str(error)) < 4_000
 
 
 def test_null_is_left_out_at_every_depth() -> None:
@@ -321,6 +349,12 @@ def test_a_hand_made_tool_coerces_nothing(given: dict[str, object], message: str
         hand_made().validate_arguments(given)
 
     assert str(raised.value) == message
+
+
+def test_a_hand_made_schema_may_take_null() -> None:
+    made = hand_made(properties={"answer": {"type": "string"}, "note": {"type": ["string", "null"]}})
+
+    assert made.validate_arguments({"answer": "a", "note": None}) == {"answer": "a", "note": None}
 
 
 def test_a_hand_made_schema_may_allow_more() -> None:

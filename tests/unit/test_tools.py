@@ -345,6 +345,18 @@ class Counter:
         self.count += by
         return self.count
 
+    @classmethod
+    @tool(timeout=3)
+    def start(cls, count: int) -> int:
+        """Starts to count."""
+        return count
+
+    @staticmethod
+    @tool(timeout=3)
+    def double(count: int) -> int:
+        """Doubles."""
+        return 2 * count
+
 
 def test_a_method_is_a_tool_of_its_object() -> None:
     counter = Counter()
@@ -354,6 +366,21 @@ def test_a_method_is_a_tool_of_its_object() -> None:
     assert properties(made) == {"by": {"type": "integer"}}
     assert made.function(**made.validate_arguments({"by": 2})) == 2
     assert counter.count == 2
+
+
+@pytest.mark.parametrize(("method", "result"), [(Counter.start, 2), (Counter.double, 4), (Counter().double, 4)])
+def test_methods_of_a_class_are_tools(method: Callable[..., object], result: int) -> None:
+    made = tool_of(method)
+
+    assert made.timeout == 3
+    assert properties(made) == {"count": {"type": "integer"}}
+    assert made.function(**made.validate_arguments({"count": 2})) == result
+
+
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+def test_methods_of_a_class_are_declared_below(kind: Callable[..., Any]) -> None:
+    with pytest.raises(ToolDefinitionError, match=rf"tool 'add': put @tool below @{kind.__name__}"):
+        tool(kind(add))
 
 
 def test_a_method_without_its_object_is_refused() -> None:
