@@ -10,6 +10,7 @@ import sys
 import threading
 import types
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal, TextIO
 
 import structlog
@@ -44,7 +45,7 @@ def configure(
             ConsoleLine(colors=target.isatty()) if for_people else json_line,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda name="pawl": LineWriter(target, name),
+        logger_factory=partial(LineWriter, target),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[Bridge()], level=level.upper(), force=True)
@@ -84,7 +85,7 @@ class ConsoleLine:
 class LineWriter:
     """What structlog calls a logger: it gets rendered lines. A full disk or a closed pipe costs lines, not runs."""
 
-    def __init__(self, stream: TextIO, name: str) -> None:
+    def __init__(self, stream: TextIO, name: str = "pawl") -> None:
         self.name = name
         self._write = stream.write
         self._flush = stream.flush
