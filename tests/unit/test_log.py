@@ -15,7 +15,7 @@ import httpx
 import pytest
 import structlog
 
-from scheduler.log import Form, Level, configure
+from scheduler.log import TALKATIVE_LIBRARIES, Form, Level, configure
 
 KEY = "sk-TEST1234567890abcdef"
 
@@ -51,12 +51,15 @@ def log() -> Iterator[Log]:
     """Everything that `configure` changes is put back."""
     handlers, level = logging.root.handlers[:], logging.root.level
     hooks = sys.excepthook, threading.excepthook
+    library_levels = {name: logging.getLogger(name).level for name in TALKATIVE_LIBRARIES}
     yield Log()
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()
     logging.captureWarnings(False)
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
+    for name, library_level in library_levels.items():
+        logging.getLogger(name).setLevel(library_level)
     sys.excepthook, threading.excepthook = hooks
 
 
