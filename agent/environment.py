@@ -39,8 +39,8 @@ class Environment:
         self,
         tool: Tool,
         arguments: Mapping[str, object],
-        action_context: ActionContext | None,
-        call: ToolContext,
+        action_context: ActionContext | None = None,
+        call: ToolContext | None = None,
     ) -> object:
         """Calls the tool's function with the arguments and with what is hidden from the model, and gives its result.
 
@@ -50,7 +50,7 @@ class Environment:
             tool: The tool.
             arguments: As `tool.validate_arguments` made them.
             action_context: The dependencies; None where the agent has none.
-            call: The circumstances of the call.
+            call: The circumstances of the call; None outside of a run.
 
         Raises:
             ToolTimeout: The tool took longer than it may.

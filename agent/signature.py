@@ -1,5 +1,6 @@
 """What a function's signature and docstring say about it as a tool."""
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -53,9 +54,8 @@ class ToolSignature:
 
 def name_of(function: Callable[..., object]) -> str:
     """The name of a function; for a callable object that of its class, for a partial that of what it wraps."""
-    inner = cast("Callable[..., object]", getattr(function, "func", function))
-    if inner is not function:
-        return name_of(inner)
+    if isinstance(function, functools.partial):
+        return name_of(cast("functools.partial[object]", function).func)
     name: str = getattr(function, "__name__", type(function).__name__)
     return name.strip("<>")  # <lambda>
 
@@ -117,7 +117,7 @@ def _without_self(function: Callable[..., object], parameters: list[inspect.Para
 
 def _bound_keywords(function: Callable[..., object]) -> frozenset[str]:
     """The keywords that a partial has filled in: the model neither sees nor changes them."""
-    return frozenset(getattr(function, "keywords", None) or ())
+    return frozenset(function.keywords if isinstance(function, functools.partial) else ())
 
 
 def _read_parameter(
@@ -134,7 +134,7 @@ def _read_parameter(
                 f"resolved ({error}); define or import the name above the tool, not under TYPE_CHECKING"
             ) from error
     default = parameter.default
-    if default is None:
+    if default is None and annotation is not Any:
         annotation = typing.Optional[annotation]  # noqa: UP045 - `lang: str = None` means an optional text
     annotation, described = _with_descriptions(annotation)
     if isinstance(default, FieldInfo):

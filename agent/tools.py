@@ -43,8 +43,7 @@ class Tool(BaseModel):
         parameters: The JSON Schema of the arguments.
         terminal: Its result is the result of the run.
         timeout: Seconds; None for no limit.
-        idempotent: Executing it twice does no more than once. Only such tools are executed again when it is unknown
-            whether they had finished.
+        idempotent: Executing it twice does no more than once, so that a call of unknown outcome is executed again.
         on_unknown: What happens to a call of unknown outcome otherwise: the model is told, a person is asked, the call
             is executed again, or the run fails.
         parallel: It may run beside other calls of the same step.
@@ -128,12 +127,13 @@ class Tool(BaseModel):
             raise InvalidArguments(bounded(well_formed(problem), 300)) from error
 
     def with_hidden(
-        self, arguments: Mapping[str, object], action_context: ActionContext | None, call: ToolContext
+        self, arguments: Mapping[str, object], action_context: ActionContext | None, call: ToolContext | None
     ) -> dict[str, object]:
         """The arguments with the hidden ones filled in.
 
         Raises:
-            ContextTypeError: The dependencies are not of the type that it asks for.
+            ContextTypeError: The dependencies are not of the type that it asks for, or it asks for a `ToolContext` outside
+                of a run.
         """
         values = dict(arguments)
         hidden = self.hidden
@@ -145,6 +145,8 @@ class Tool(BaseModel):
                 )
             values[hidden.context] = given
         if hidden.call is not None:
+            if call is None:
+                raise ContextTypeError(f"tool {self.name!r} asks for a ToolContext, but was given none")
             values[hidden.call] = call
         return values
 

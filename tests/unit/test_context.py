@@ -45,6 +45,7 @@ def test_dependencies_may_be_of_any_type() -> None:
 
 def test_their_text_shows_no_values() -> None:
     """case-128"""
+    assert list(shop().__rich_repr__()) == []
     for text in (repr(shop()), str(shop()), f"{[shop()]} {Order(shop=shop())}"):
         assert SECRET not in text
         assert "Shop()" in text

@@ -232,6 +232,12 @@ def test_defaults_that_json_cannot_show_are_not_shown() -> None:
 
     def take(value: Any = marker) -> None: ...
 
+    def take_none(value: Any = None, untyped=None) -> None: ...  # pyright: ignore
+
+    assert properties(build_tool(cast("Callable[..., object]", take_none))) == {
+        "value": {},
+        "untyped": {"type": "string"},
+    }
     assert properties(build_tool(take)) == {"value": {}}
     assert build_tool(take).validate_arguments({}) == {}
 
@@ -271,6 +277,15 @@ def test_the_dependencies_must_be_of_the_type_that_the_tool_asks_for() -> None:
 
     with pytest.raises(ContextTypeError, match="tool 'save' asks for Shop, but was given ActionContext"):
         metadata(save).with_hidden({}, None, call)
+
+
+def test_circumstances_that_there_are_not_are_an_error() -> None:
+    @tool
+    def save(call: ToolContext) -> None:
+        """Saves."""
+
+    with pytest.raises(ContextTypeError, match="tool 'save' asks for a ToolContext, but was given none"):
+        metadata(save).with_hidden({}, None, None)
 
 
 def test_a_plain_context_is_given_where_there_is_none() -> None:
