@@ -16,6 +16,7 @@ from scheduler.rq_bridge.mirror import (
     mirror,
 )
 from scheduler.rq_bridge.names import QueueKeys, queue_keys, ring_keys, ring_words
+from scheduler.rq_bridge.overview import WorkerInfo, forget_job, queue_lengths, suspended, workers
 
 __all__ = [
     "ENTRY_POINT",
@@ -27,16 +28,21 @@ __all__ = [
     "RunJob",
     "Standing",
     "WorkerFace",
+    "WorkerInfo",
     "cancelled_through_rq",
     "describe",
     "enqueue",
     "execution_of",
     "forget_cancelled",
     "forget_expired",
+    "forget_job",
     "mirror",
     "pop",
     "queue_keys",
+    "queue_lengths",
     "restore_job",
     "ring_keys",
     "ring_words",
+    "suspended",
+    "workers",
 ]

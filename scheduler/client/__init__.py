@@ -1,0 +1,22 @@
+"""The client: what code outside of workers uses to submit runs, to follow them and to tell them things."""
+
+from scheduler.client.async_client import AsyncClient, RunPage, UnknownAgentWarning
+from scheduler.client.async_handle import AsyncRunHandle
+from scheduler.client.client import Client
+from scheduler.client.events import EventReader
+from scheduler.client.handle import RunHandle
+from scheduler.client.run_info import Request, RunInfo
+from scheduler.client.usage import UsageRow
+
+__all__ = [
+    "AsyncClient",
+    "AsyncRunHandle",
+    "Client",
+    "EventReader",
+    "Request",
+    "RunHandle",
+    "RunInfo",
+    "RunPage",
+    "UnknownAgentWarning",
+    "UsageRow",
+]
