@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from agent.agent import Agent
 from agent.budget import Budget, Reservation
@@ -13,6 +14,8 @@ from agent.messages import Message, Role
 from agent.state import Checkpoint, Mark, RunState
 
 RUN = "r1"
+
+Kind = TypeVar("Kind", bound=Event)
 
 
 class Crashed(BaseException):
@@ -42,11 +45,16 @@ class Record:
 
     def types(self) -> list[str]:
         """The types of the events, in order."""
-        return [recorded.event.type for recorded in self.recorded]
+        return [event.type for event in self.facts]
 
-    def all_of(self, kind: type[Event]) -> list[Event]:
+    @property
+    def facts(self) -> list[Event]:
+        """The events."""
+        return [recorded.event for recorded in self.recorded]
+
+    def all_of(self, kind: type[Kind]) -> list[Kind]:
         """The events of one type."""
-        return [recorded.event for recorded in self.recorded if isinstance(recorded.event, kind)]
+        return [event for event in self.facts if isinstance(event, kind)]
 
     def restored(self) -> RunState:
         """The state that a worker makes of the record: calls that had started are in doubt."""
@@ -109,7 +117,7 @@ class RecordingJournal:
 
 
 async def activate(
-    agent: Agent[str],
+    agent: Agent[Any],
     record: Record,
     journal: RecordingJournal | None = None,
     *,
