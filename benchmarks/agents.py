@@ -1,0 +1,65 @@
+"""The agents of the benchmarks. Their models are scripted: what is measured is Pawl."""
+
+import time
+
+from agent import Agent, Budget, tool
+from agent.models.base import ModelReply
+from agent.models.function import FunctionModel
+from agent.models.scripted import ScriptedModel, call, say
+
+STEPS = 20
+WAITING_CALLS = 3
+WAITING_LATENCY = 1.0
+LONG_STEPS = 1_000
+KILOBYTE = "It is written, and it is read again. " * 28  # 1,036 characters
+
+
+@tool(idempotent=True)
+async def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+@tool(idempotent=True)
+async def read(page: int) -> str:
+    """Reads a page of a book."""
+    return KILOBYTE[:1024]
+
+
+def _nineteen_calls_and_an_answer(_run: str, step: int) -> ModelReply:
+    return call("add", a=step, b=200) if step < STEPS else say("Done.")
+
+
+def _two_calls_and_an_answer(_run: str, step: int) -> ModelReply:
+    return call("add", a=step, b=200) if step < WAITING_CALLS else say("Done.")
+
+
+def _many_pages_and_an_answer(_run: str, step: int) -> ModelReply:
+    return call("read", page=step) if step < LONG_STEPS else say("Done.")
+
+
+steps = Agent("Add numbers.", name="steps", tools=[add], model=ScriptedModel(_nineteen_calls_and_an_answer))
+
+waiting = Agent(
+    "Add numbers.",
+    name="waiting",
+    tools=[add],
+    model=ScriptedModel(_two_calls_and_an_answer, latency=WAITING_LATENCY),
+)
+hasty = Agent("Add numbers.", name="hasty", tools=[add], model=ScriptedModel(_two_calls_and_an_answer))
+
+reader = Agent(
+    "Read the book.",
+    name="reader",
+    tools=[read],
+    model=ScriptedModel(_many_pages_and_an_answer),
+    budget=Budget(max_steps=None),
+)
+
+stuck = Agent("Think.", name="stuck", model=ScriptedModel([say("Done.")], latency=3600.0), model_timeout=3600.0)
+
+prompt = Agent(
+    "Say what time it is, in nanoseconds.",
+    name="prompt",
+    model=FunctionModel(lambda _request: str(time.time_ns())),
+)
