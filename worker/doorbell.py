@@ -2,17 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, cast
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from scheduler.connection import BLOCK_SECONDS
-
 _CALL_AGAIN_SECONDS: Final = 0.05  # for a move that the server had not yet seen when it was called back
-_SHORTEST: Final = 0.01  # to Redis, zero is for ever
+_SHORTEST_SECONDS: Final = 0.05  # to Redis, zero is for ever
+_SHARE_OF_TIMEOUT: Final = 0.6  # a move comes back well before its socket gives up
 
 
 class Door(NamedTuple):
@@ -34,24 +33,38 @@ class Doorbell:
 
     A blocking move is never cancelled: the server may have moved something whose reply nobody would read. It is called
     back (CLIENT UNBLOCK), and what it brings is returned or put back.
+
+    Args:
+        closed: Asked when something arrived; while it is so, that is put back.
     """
 
-    def __init__(self, redis: Redis, doors: Sequence[Door]) -> None:
+    def __init__(self, redis: Redis, doors: Sequence[Door], closed: Callable[[], Awaitable[bool]]) -> None:
         self._redis = redis
         self._waiters = [_Waiter(redis, door) for door in doors]
+        self._closed = closed
+        timeout: float = redis.connection_pool.connection_kwargs.get("socket_timeout") or float("inf")
+        self._longest = timeout * _SHARE_OF_TIMEOUT
         self._interrupted = False
 
     async def wait(self, seconds: float) -> list[Arrival]:
-        """What arrived, the first door first; empty if nothing did for so long.
+        """What arrived, the first door first; empty if nothing did for so long, or if it was put back.
 
         Raises:
             redis.RedisError: A connection failed, and nothing is known to have arrived.
         """
         self._interrupted = False
         end = time.monotonic() + seconds
-        while not self._interrupted and (left := end - time.monotonic()) > 0:
-            if arrivals := await self._wait_once(min(left, BLOCK_SECONDS)):
-                return arrivals
+        left = max(seconds, _SHORTEST_SECONDS)
+        while not self._interrupted and left >= _SHORTEST_SECONDS:
+            moving = asyncio.create_task(self._move(min(left, self._longest)))
+            try:
+                outcome = await asyncio.shield(moving)
+            except asyncio.CancelledError:
+                await asyncio.shield(self._undo(moving))
+                raise
+            if outcome is not None:
+                return outcome
+            left = end - time.monotonic()
         return []
 
     async def interrupt(self) -> None:
@@ -59,10 +72,10 @@ class Doorbell:
         self._interrupted = True
         await self._call_back()
 
-    async def put_back(self, arrivals: Iterable[Arrival]) -> None:
-        """Returns ids to the heads of their queues."""
+    async def put_back(self, arrivals: Sequence[Arrival]) -> None:
+        """Returns ids to the heads of their queues, in the order in which they were taken."""
         async with self._redis.pipeline(transaction=True) as pipeline:
-            for door, arrived in arrivals:
+            for door, arrived in reversed(arrivals):
                 pipeline.lrem(door.intermediate, 1, arrived)
                 pipeline.lpush(door.queue, arrived)
             await pipeline.execute()
@@ -72,21 +85,12 @@ class Doorbell:
         for waiter in self._waiters:
             await waiter.close()
 
-    async def _wait_once(self, seconds: float) -> list[Arrival]:
-        moves = [asyncio.ensure_future(waiter.move(seconds)) for waiter in self._waiters]
-        try:
-            await asyncio.wait(moves, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._give_back(moves))
-            raise
-        return await self._collect(moves)
-
-    async def _call_back(self) -> None:
-        for waiter in self._waiters:
-            await waiter.call_back()
-
-    async def _collect(self, moves: "Sequence[asyncio.Future[Arrival | None]]") -> list[Arrival]:
-        pending = {move for move in moves if not move.done()}
+    async def _move(self, seconds: float) -> list[Arrival] | None:
+        """What arrived; None if nothing did."""
+        moves = [asyncio.create_task(waiter.move(seconds)) for waiter in self._waiters]
+        pending = set(moves)
+        while pending and not any(move.done() and (move.exception() or move.result()) for move in moves):
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         while pending:
             await self._call_back()
             _, pending = await asyncio.wait(pending, timeout=_CALL_AGAIN_SECONDS)
@@ -94,10 +98,21 @@ class Doorbell:
         failure = next((error for move in moves if (error := move.exception())), None)
         if failure and not arrivals:
             raise failure
-        return arrivals
+        if arrivals and await self._closed():
+            await self.put_back(arrivals)
+            return []
+        return arrivals or None
 
-    async def _give_back(self, moves: "Sequence[asyncio.Future[Arrival | None]]") -> None:
-        await self.put_back(await self._collect(moves))
+    async def _undo(self, moving: "asyncio.Task[list[Arrival] | None]") -> None:
+        while not moving.done():
+            await self._call_back()
+            await asyncio.wait([moving], timeout=_CALL_AGAIN_SECONDS)
+        if not moving.exception():
+            await self.put_back(moving.result() or [])
+
+    async def _call_back(self) -> None:
+        for waiter in self._waiters:
+            await waiter.call_back()
 
 
 class _Waiter:
@@ -113,7 +128,7 @@ class _Waiter:
         if self._client_id is None:
             self._client_id = await cast("Any", self._connection).client_id()
         try:
-            moved = await cast("Any", self._connection).blmove(*self._door, max(seconds, _SHORTEST), "LEFT", "RIGHT")
+            moved = await cast("Any", self._connection).blmove(*self._door, seconds, "LEFT", "RIGHT")
         except (RedisError, OSError):
             self._client_id = None  # the next command connects anew
             raise

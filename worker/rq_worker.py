@@ -25,6 +25,7 @@ from scheduler.keys import Keys
 from scheduler.rq_bridge import Mirrored, Popped, Standing, WorkerFace, execution_of, mirror, pop, queue_keys
 from scheduler.scripting import run
 from worker.batches import Batches
+from worker.cancelling import cancelled
 from worker.doorbell import Arrival, Door, Doorbell
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class AgentWorker(BaseWorker):
 
     @cached_property
     def _doorbell(self) -> Doorbell:
-        return Doorbell(self.redis, [Door(*queue_keys(queue)[:2]) for queue in self.queue_names()])
+        return Doorbell(self.redis, [Door(*queue_keys(queue)[:2]) for queue in self.queue_names()], self.suspended)
 
     # ---- being known ------------------------------------------------------------------------------------------------
 
@@ -110,8 +111,7 @@ class AgentWorker(BaseWorker):
             redis.RedisError: Redis cannot be reached; RQ forgets the worker by itself in a minute.
         """
         if self._listener:
-            self._listener.cancel()
-            await asyncio.wait([self._listener])
+            await cancelled(self._listener)
         await self._batches.drained()
         await self._doorbell.close()
         await asyncio.to_thread(self.register_death)
@@ -164,9 +164,6 @@ class AgentWorker(BaseWorker):
             await asyncio.sleep(min(seconds, _LOOK_AGAIN_SECONDS))
             return []
         arrivals = await self._doorbell.wait(seconds)
-        if arrivals and await self.suspended():  # since the wait began
-            await self._doorbell.put_back(arrivals)
-            return []
         names = {queue_keys(queue).queue: queue for queue in self.queue_names()}
         return [Popped(arrived, names[door.queue]) for door, arrived in arrivals]
 
@@ -189,7 +186,7 @@ class AgentWorker(BaseWorker):
 
     async def put_back(self, popped: Iterable[Popped]) -> None:
         """Returns runs that were taken to the heads of their queues, for other workers."""
-        await self._doorbell.put_back(Arrival(Door(*queue_keys(queue)[:2]), run_id) for run_id, queue in popped)
+        await self._doorbell.put_back([Arrival(Door(*queue_keys(queue)[:2]), run_id) for run_id, queue in popped])
 
     # ---- activations ------------------------------------------------------------------------------------------------
 
