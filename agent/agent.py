@@ -34,7 +34,7 @@ from agent.tools import Tool
 Output = TypeVar("Output")
 Result = TypeVar("Result")
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
 class Goal(BaseModel):
@@ -137,8 +137,17 @@ class Agent(Generic[Output]):
     ) -> None:
         if name is not None and not _NAME.fullmatch(name):
             raise AgentDefinitionError(f"agent name {name!r}: use up to 64 letters, digits, '_', '-' and '.'")
-        if parallel < 1 or max_attempts < 1 or max_unusable < 1:
-            raise AgentDefinitionError("parallel, max_attempts and max_unusable must be at least 1")
+        counts = {
+            "parallel": parallel,
+            "max_attempts": max_attempts,
+            "max_unusable": max_unusable,
+            "max_tokens": max_tokens,
+        }
+        for option, count in counts.items():
+            if count is not None and count < 1:
+                raise AgentDefinitionError(f"{option}={count}: it must be at least 1")
+        if model_timeout <= 0:
+            raise AgentDefinitionError(f"model_timeout={model_timeout}: it must be more than 0 seconds")
         self.name = name
         self.goal = goal.description if isinstance(goal, Goal) else goal
         self.budget = budget or Budget()
