@@ -42,6 +42,10 @@ class Price:
     output_per_million: Decimal
     long_requests: tuple[LongRequestPrice, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("input_per_million", "output_per_million"):  # 0 and 0.15 are how people write it
+            object.__setattr__(self, name, Decimal(str(getattr(self, name))))
+
     def at(self, input_tokens: int) -> "Price":
         """The price of a request with so many input tokens, the same for each of its tokens."""
         reached = [longer for longer in self.long_requests if input_tokens > longer.above]
