@@ -36,6 +36,18 @@ def load_agents(targets: Iterable[str]) -> dict[str, Agent[object]]:
     return {name: agent for name, (_, agent) in found.items()}
 
 
+def load_agent(target: str) -> Agent[object]:
+    """The one agent of a target; it needs no name where the target names its attribute.
+
+    Raises:
+        ConfigurationError: The module cannot be imported, or does not hold exactly one agent with a name.
+    """
+    found = _agents_of(target)
+    if len(found) > 1:
+        raise ConfigurationError(f"{target} holds several agents: name one, such as {found[0][0]}")
+    return found[0][1]
+
+
 def _agents_of(target: str) -> list[tuple[str, Agent[object]]]:
     module_name, _, attribute = target.partition(":")
     module = _import(module_name)

@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import cast
 
 from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 
 from agent.budget import Amount, Budget, Elapsed, Reservation, Usage, left
 from agent.errors import BrokenRecord
-from agent.events import Event, RunBudgetExceeded, RunCompleted, RunFailed
-from agent.result import error_of
+from agent.events import Event, RunBudgetExceeded, RunCancelled, RunCompleted, RunFailed
 from agent.state import Checkpoint
 from scheduler.lifecycle import Status, Wait
 from scheduler.records import RunRecord
@@ -112,6 +112,10 @@ class RunInfo:
         """US dollars so far; None where the price of a call is not known."""
         return None if self.usage.unpriced_calls else self.usage.cost_usd
 
+    def to_json(self) -> dict[str, object]:
+        """All of it as JSON carries it."""
+        return {**to_jsonable_python(self), "cost_usd": None if self.cost_usd is None else str(self.cost_usd)}
+
 
 def info_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> RunInfo:
     """Puts together what was read.
@@ -145,7 +149,7 @@ def info_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> RunI
         crashes=record.crashes_total,
         requests=tuple(Request(name, ask.kind, moment_or_none(ask.deadline)) for name, ask in facts.asks.items()),
         output=ending.output if isinstance(ending, RunCompleted) else None,
-        error=str(error) if ending and (error := error_of(ending, record.id)) else "",
+        error=error_in(ending),
         partial=ending.partial if isinstance(ending, RunFailed | RunBudgetExceeded) else None,
     )
 
@@ -165,7 +169,20 @@ def reason_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> st
         case Status.RUNNING:
             return "was asked to end" if record.cancel else ""
         case _:
-            return record.reason
+            return "" if record.reason == record.status else record.reason
+
+
+def error_in(ending: Event | None) -> str:
+    """Why a run came to no result, as its last event says; '' where it did, or has not ended."""
+    match ending:
+        case RunFailed(reason=reason, error=error):
+            return f"{reason}: {error}"
+        case RunBudgetExceeded(limit=limit, used=used, allowed=allowed):
+            return f"{limit}: used {used} of {allowed}"
+        case RunCancelled(reason=reason):
+            return f"cancelled ({reason})"
+        case _:
+            return ""
 
 
 def _why_queued(record: RunRecord, surroundings: Surroundings) -> str:

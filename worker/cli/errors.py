@@ -1,0 +1,87 @@
+"""What goes wrong, as one line on stderr and an exit code. No traceback for what a user can mend."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from typing import cast
+
+import typer
+
+from worker.cli.text import printable
+
+Verb = Callable[..., int]
+"""What a verb is: it takes what the command line says, and returns an exit code."""
+
+
+class ExitCode(IntEnum):
+    """How `pawl` ends."""
+
+    OK = 0
+    FAILED = 1  # the run came to no result, or what was asked for cannot be done
+    USAGE = 2  # arguments, settings or agents are wrong
+    UNREACHABLE = 3  # Redis
+    WAITING = 4  # the run waits for a person
+    TIMEOUT = 5  # the run goes on
+    INTERRUPTED = 130
+
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 the run came to no result, or what was asked for cannot be done; 2 wrong arguments or settings; "
+    "3 Redis cannot be reached; 4 the run waits for a person; 5 it did not end in time and goes on; 130 interrupted."
+)
+
+
+def reported(verb: Verb) -> Callable[..., None]:
+    """Runs a verb. Errors of Pawl become one line; others are bugs and stay what they are."""
+
+    @functools.wraps(verb)
+    def run(**arguments: object) -> None:
+        try:
+            code = verb(**arguments)
+        except KeyboardInterrupt:
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:  # `pawl runs | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.OK) from None
+        except Exception as error:
+            known = _known(error)
+            if known is None:
+                raise
+            complain(str(known))
+            raise typer.Exit(exit_code_of(known)) from None
+        raise typer.Exit(code)
+
+    return run
+
+
+def complain(words: str) -> None:
+    """One line on stderr."""
+    typer.echo(f"pawl: {printable(' '.join(words.split()))}", err=True)
+
+
+def exit_code_of(error: Exception) -> ExitCode:
+    """The exit code that an error means."""
+    from agent.errors import ConfigurationError, RunWaiting, StoreUnavailable  # noqa: PLC0415
+
+    match error:
+        case StoreUnavailable():
+            return ExitCode.UNREACHABLE
+        case ConfigurationError():
+            return ExitCode.USAGE
+        case RunWaiting():
+            return ExitCode.WAITING
+        case TimeoutError():
+            return ExitCode.TIMEOUT
+        case _:
+            return ExitCode.FAILED
+
+
+def _known(error: Exception) -> Exception | None:
+    """The error that a user can understand, if it is one; also where it comes alone in a group."""
+    from agent.errors import PawlError  # noqa: PLC0415
+
+    while isinstance(error, ExceptionGroup) and len(inner := cast("tuple[Exception, ...]", error.exceptions)) == 1:
+        error = inner[0]
+    return error if isinstance(error, PawlError | TimeoutError) else None
