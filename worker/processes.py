@@ -5,6 +5,7 @@ Each child is a fresh interpreter; nothing is forked. The parent moves no runs i
 
 import asyncio
 import contextlib
+import secrets
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ class Processes:
     """Keeps a number of worker processes alive.
 
     Args:
-        command: The command line of a worker of the given name.
+        command: The command line of a worker with the given mark in its name.
         count: How many there shall be.
         grace: Seconds that a worker has for its drain.
     """
@@ -76,9 +77,10 @@ class Processes:
         pause = 0.0
         while True:
             started = time.monotonic()
-            name = worker_name()
+            mark = secrets.token_hex(4)
             # A session of its own: Ctrl-C reaches the parent only, which passes it on in good order.
-            child = await asyncio.create_subprocess_exec(*self._command(name), start_new_session=True)
+            child = await asyncio.create_subprocess_exec(*self._command(mark), start_new_session=True)
+            name = worker_name(child.pid, mark)
             self._children[name] = child
             _log.info("process_started", child=name, process=child.pid)
             if self._ending.is_set():

@@ -52,7 +52,8 @@ class WorkerOptions:
         grace: Seconds that runs get to finish their step when the worker is told to end.
         max_steps: Steps after which an activation gives its run back; None: no limit.
         burst: End when the queues are empty.
-        name: Known to RQ by it; unique; empty: host, process and a random word.
+        name: Known to RQ by it; unique; empty: host, process and mark.
+        mark: A random word in its name; empty: its own. A parent that gives it knows the name.
         parent: The process that keeps this one; when it is gone, this one ends too. 0: nobody.
     """
 
@@ -62,6 +63,7 @@ class WorkerOptions:
     max_steps: int | None = None
     burst: bool = False
     name: str = ""
+    mark: str = ""
     parent: int = 0
 
 
@@ -77,9 +79,9 @@ class _Ending:
         (self.urged if self.asked.is_set() else self.asked).set()
 
 
-def worker_name() -> str:
-    """A name that no other worker ever has."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+def worker_name(process: int, mark: str) -> str:
+    """A name that no other worker ever has: the host, the process, and a random mark, for process ids come back."""
+    return f"{socket.gethostname()}:{process}:{mark}"
 
 
 def queues_of(agents: Mapping[str, Agent[object]], queues: Sequence[str]) -> list[str]:
@@ -97,7 +99,7 @@ async def serve(agents: Mapping[str, Agent[object]], deployment: Deployment, opt
         StoreUnavailable: Redis cannot be reached at the start; later outages are waited out.
         Exception: Whatever the opening of an agent's dependencies raised.
     """
-    name = options.name or worker_name()
+    name = options.name or worker_name(os.getpid(), options.mark or secrets.token_hex(4))
     structlog.contextvars.bind_contextvars(worker=name)
     ending = _Ending()
     loop = asyncio.get_running_loop()
