@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -182,8 +183,12 @@ def demo(
             summary = asyncio.run(run_demo(options, screen))
     else:
         summary = asyncio.run(run_demo(options, PlainScreen(console())))
-    for name, value in asdict(summary).items():
+    figures = asdict(summary)
+    look_at = figures.pop("look_at")
+    for name, value in figures.items():
         print_text(f"{name.replace('_', ' '):<21} {value}")
+    command = "pawl" if which("pawl") else "./dev pawl"
+    print_text(f"\nLook next at:  {command} show {look_at}\n               {command} runs\n               {command} usage")
     return ExitCode.OK
 
 

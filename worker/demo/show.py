@@ -42,6 +42,7 @@ class Summary:
 
     Attributes:
         duplicate_tool_calls: Effects in the tools' own file that happened more than once.
+        look_at: A run that is worth a look.
     """
 
     runs: int
@@ -51,10 +52,11 @@ class Summary:
     duplicate_tool_calls: int
     steps: int
     seconds: float
+    look_at: str = ""
 
     def as_json(self) -> str:
         """One JSON object."""
-        return json.dumps(asdict(self))
+        return json.dumps({name: value for name, value in asdict(self).items() if name != "look_at"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ async def run_demo(options: DemoOptions, screen: Screen) -> Summary:
     started = time.monotonic()
     async with AsyncClient(settings=settings) as client, _workers(options, settings, effects, log) as parent:
         screen.say(f"{options.processes} worker processes under one parent; their log: {log}")
+        await _until_ready(client, options.processes, parent, log)
         runs = [await client.submit(bookkeeper, f"Settle order {number}.") for number in range(options.runs)]
         screen.say(f"{len(runs)} runs submitted to {bookkeeper.name} on {bookkeeper.model.name}")
         infos, kill = await _watch(runs, parent, screen, log)
@@ -94,6 +97,7 @@ async def run_demo(options: DemoOptions, screen: Screen) -> Summary:
         duplicate_tool_calls=duplicates_in(effects),
         steps=sum(info.step for info in infos),
         seconds=round(time.monotonic() - started, 1),
+        look_at=next(iter(claims), runs[0].id),
     )
 
 
@@ -123,6 +127,24 @@ async def _workers(
         await asyncio.to_thread(parent.wait, 30)
 
 
+async def _until_ready(client: AsyncClient, count: int, parent: subprocess.Popen[bytes], log: Path) -> None:
+    """Waits until all workers take runs, so that they share them."""
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while True:
+        workers = [worker.name for worker in await client.workers()]
+        if sum(_parent_of(process_of(worker)) == parent.pid for worker in workers) >= count:
+            return
+        _look_after(parent, deadline, log, "start")
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _look_after(parent: subprocess.Popen[bytes], deadline: float, log: Path, what: str) -> None:
+    if parent.poll() is not None:
+        raise ConfigurationError(f"the workers have ended with code {parent.returncode}; see {log}")
+    if time.monotonic() > deadline:
+        raise TimeoutError(f"the demo did not {what} within {LONGEST_SECONDS:g} s; see {log}")
+
+
 async def _watch(
     runs: Sequence[AsyncRunHandle[str]], parent: subprocess.Popen[bytes], screen: Screen, log: Path
 ) -> tuple[list[RunInfo], Kill | None]:
@@ -134,14 +156,11 @@ async def _watch(
         screen.show(infos, steps=len(runs) * STEPS)
         if all(info.ended for info in infos):
             return infos, kill
-        if parent.poll() is not None:
-            raise ConfigurationError(f"the workers have ended with code {parent.returncode}; see {log}")
         if kill is None and sum(info.step for info in infos) >= len(runs) * STEPS / 2:
             kill = _kill_one(infos, parent.pid)
             if kill:
                 screen.say(f"SIGKILL to worker {kill.worker}, which had {len(kill.runs)} runs")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the runs did not end within {LONGEST_SECONDS:g} s; see {log}")
+        _look_after(parent, deadline, log, "end")
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -149,7 +168,7 @@ def _kill_one(infos: Sequence[RunInfo], parent: int) -> Kill | None:
     """Kills the worker that has the most runs, if it is a child of our parent process."""
     held = Counter(info.worker for info in infos if info.status is Status.RUNNING and info.worker)
     for worker, _ in held.most_common():
-        process = int(worker.split(":")[1])
+        process = process_of(worker)
         if _parent_of(process) != parent:
             continue
         runs = frozenset(info.id for info in infos if info.worker == worker and info.status is Status.RUNNING)
@@ -157,6 +176,11 @@ def _kill_one(infos: Sequence[RunInfo], parent: int) -> Kill | None:
         os.kill(process, signal.SIGKILL)
         return Kill(worker, at, runs)
     return None
+
+
+def process_of(worker: str) -> int:
+    """The process id in a worker's name, `host:process:mark`."""
+    return int(worker.split(":")[1])
 
 
 def _parent_of(process: int) -> int | None:
