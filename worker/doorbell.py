@@ -4,10 +4,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+
+from agent.errors import StoreError
+from scheduler.wire import ask, text
+
+T = TypeVar("T")
 
 _CALL_AGAIN_SECONDS: Final = 0.05  # for a move that the server had not yet seen when it was called back
 _SHORTEST_SECONDS: Final = 0.05  # to Redis, zero is for ever
@@ -91,9 +96,7 @@ class Doorbell:
         pending = set(moves)
         while pending and not any(move.done() and (move.exception() or move.result()) for move in moves):
             _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-        while pending:
-            await self._call_back()
-            _, pending = await asyncio.wait(pending, timeout=_CALL_AGAIN_SECONDS)
+        await self._end(pending)
         arrivals = [arrival for move in moves if not move.exception() and (arrival := move.result())]
         failure = next((error for move in moves if (error := move.exception())), None)
         if failure and not arrivals:
@@ -103,42 +106,43 @@ class Doorbell:
             return []
         return arrivals or None
 
-    async def _undo(self, moving: "asyncio.Task[list[Arrival] | None]") -> None:
-        while not moving.done():
-            await self._call_back()
-            await asyncio.wait([moving], timeout=_CALL_AGAIN_SECONDS)
+    async def _undo(self, moving: asyncio.Task[list[Arrival] | None]) -> None:
+        await self._end({moving})
         if not moving.exception():
             await self.put_back(moving.result() or [])
 
+    async def _end(self, pending: set[asyncio.Task[T]]) -> None:
+        while pending:
+            await self._call_back()
+            _, pending = await asyncio.wait(pending, timeout=_CALL_AGAIN_SECONDS)
+
     async def _call_back(self) -> None:
-        for waiter in self._waiters:
-            await waiter.call_back()
+        clients = [waiter.client for waiter in self._waiters if waiter.client is not None]
+        with suppress(StoreError):  # they come back by themselves, a little later
+            await ask(self._redis, *(("CLIENT", "UNBLOCK", client) for client in clients))
 
 
 class _Waiter:
-    """A door with a connection of its own."""
+    """A door with a connection of its own.
+
+    Attributes:
+        client: The connection's number on the server while a move may be on its way.
+    """
 
     def __init__(self, redis: Redis, door: Door) -> None:
-        self._redis = redis
+        self.client: int | None = None
         self._door = door
         self._connection = Redis(connection_pool=redis.connection_pool, single_connection_client=True)
-        self._client_id: int | None = None
 
     async def move(self, seconds: float) -> Arrival | None:
-        if self._client_id is None:
-            self._client_id = await cast("Any", self._connection).client_id()
+        if self.client is None:
+            self.client = await cast("Any", self._connection).client_id()
         try:
             moved = await cast("Any", self._connection).blmove(*self._door, seconds, "LEFT", "RIGHT")
         except (RedisError, OSError):
-            self._client_id = None  # the next command connects anew
+            self.client = None  # the next command connects anew
             raise
-        return Arrival(self._door, moved.decode() if isinstance(moved, bytes) else moved) if moved else None
-
-    async def call_back(self) -> None:
-        if self._client_id is None:
-            return
-        with suppress(RedisError, OSError):  # it comes back by itself, a little later
-            await cast("Any", self._redis).client_unblock(self._client_id)
+        return Arrival(self._door, text(moved)) if moved else None
 
     async def close(self) -> None:
         await self._connection.aclose()

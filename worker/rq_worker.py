@@ -24,6 +24,7 @@ from rq.worker import BaseWorker, WorkerStatus
 from scheduler.keys import Keys
 from scheduler.rq_bridge import Mirrored, Popped, Standing, WorkerFace, execution_of, mirror, pop, queue_keys
 from scheduler.scripting import run
+from scheduler.wire import ask
 from worker.batches import Batches
 from worker.cancelling import cancelled
 from worker.doorbell import Arrival, Door, Doorbell
@@ -173,7 +174,8 @@ class AgentWorker(BaseWorker):
 
     async def suspended(self) -> bool:
         """Whether `rq suspend` stands."""
-        suspended = bool(await self.redis.exists(WORKERS_SUSPENDED))
+        (found,) = await ask(self.redis, ("EXISTS", WORKERS_SUSPENDED))
+        suspended = found == 1
         await self._remember_suspension(suspended)
         return suspended
 
