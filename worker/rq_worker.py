@@ -269,9 +269,11 @@ class AgentWorker(BaseWorker):
 
     def _obey(self, message: dict[Any, Any]) -> None:
         try:
-            payload: object = parse_payload(message)
-        except ValueError:
-            payload = message
+            self._carry_out(parse_payload(message))
+        except Exception:  # whatever somebody sent: the next command is to be heard
+            self._log.exception("rq_command_failed", message=message)
+
+    def _carry_out(self, payload: object) -> None:
         match payload:
             case {"command": "shutdown"}:
                 self._on_shutdown()

@@ -41,6 +41,7 @@ end
 
 local seen = call('HMGET', record, 'status', 'fence')
 if seen[1] ~= status or seen[2] ~= ARGV[3] then return { 'again' } end
+if begins then call('LREM', intermediate, 1, run) end
 
 local told = not call('ZSCORE', outbox, run)
 local shown = call('HGET', job, 'status')
@@ -67,7 +68,6 @@ if begins then
   call('EXPIRE', prefix .. mine, seconds)
   call('ZADD', executions, now + seconds + 60, mine)
   call('ZADD', started, now + seconds, run .. ':' .. mine)
-  call('LREM', intermediate, 1, run)
   if worker then
     call('SADD', held, run .. ':' .. mine)
     call('EXPIRE', held, seconds + 60)

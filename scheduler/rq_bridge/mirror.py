@@ -159,7 +159,7 @@ def _queued_or_waiting(standing: Standing) -> _Shown:
 
     if standing.behind:
         return _Shown(job(JobStatus.DEFERRED), "deferred", standing.since.timestamp())
-    if standing.status is Status.WAITING or standing.due is not None:
+    if standing.status is Status.WAITING or (standing.due or 0) > now().timestamp():
         return _Shown(job(JobStatus.SCHEDULED), "scheduled", standing.due or NO_DEADLINE)
     return _Shown(job(JobStatus.QUEUED))
 

@@ -1,6 +1,7 @@
 """What RQ's tools show of a run after each of its changes: PROTOCOL B2 to B5 and B16."""
 
 import time
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ from scheduler.rq_bridge import (
     NO_DEADLINE,
     Mirrored,
     enqueue,
+    execution_of,
     restore_job,
 )
 from tests.support.rq_books import FACE, RETENTION, WORKER, Books, run_job
@@ -95,6 +97,14 @@ def test_a_delayed_run_is_scheduled_and_one_behind_another_deferred(books: Books
     books.create("0-late", at_ms=books.desk.now + 1000)
     assert books.mirror("0-late", due=2_000_000_000.0) is Mirrored.DONE
     assert books.job("0-late").get_status() is JobStatus.SCHEDULED
+
+
+def test_a_delayed_run_whose_time_has_come_is_queued(books: Books) -> None:
+    books.create(RUN, at_ms=books.desk.now)
+
+    assert books.mirror(RUN, due=1_000_000_000.0) is Mirrored.DONE
+    assert books.job(RUN).get_status() is JobStatus.QUEUED
+    assert books.listed(RUN) == {"queue"}
 
 
 def test_a_run_given_back_is_queued_and_its_execution_gone(books: Books) -> None:
@@ -269,6 +279,16 @@ def test_a_cancel_through_rq_is_a_wish(books: Books, standing: str) -> None:
 
     assert books.mirror(RUN, execution) is Mirrored.CANCEL_WISHED
     assert books.data() == before
+
+
+def test_a_run_cancelled_through_rq_as_it_is_claimed_does_not_stay_in_between(books: Books) -> None:
+    books.create(RUN)
+    books.redis.lmove(books.queue.key, books.queue.intermediate_queue_key)
+    books.job(RUN).cancel()
+    books.desk.claim(RUN)
+
+    assert books.mirror(RUN, execution_of(RUN, "A", WORKER, datetime.now(UTC)), FACE) is Mirrored.CANCEL_WISHED
+    assert books.listed(RUN) == {"canceled"}
 
 
 def test_a_requeue_of_a_failure_that_rq_knew_is_a_wish(books: Books) -> None:
