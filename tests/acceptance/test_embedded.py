@@ -63,8 +63,11 @@ Enter = Callable[[], User]
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data")
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    """Of a data folder of this test's own; a server that a failed test left there is ended."""
+    own = Settings(data_dir=tmp_path / "data")
+    yield own
+    embedded.stop(own)
 
 
 @pytest.fixture
