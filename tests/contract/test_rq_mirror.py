@@ -201,6 +201,18 @@ def test_a_late_word_that_a_run_is_running_does_not_bring_it_back(books: Books) 
     assert not books.redis.keys("rq:execution*")
 
 
+def test_a_beat_of_an_owner_that_lost_the_run_does_not_displace_the_next(books: Books) -> None:
+    books.create(RUN)
+    first, execution = books.claim(RUN, "A")
+    running = books.standing(RUN)
+    books.desk.reap(RUN, first.token, dead=True)
+    books.desk.ring(RUN)
+    books.claim(RUN, "B")
+
+    assert books.send(running, execution, FACE) is Mirrored.AGAIN
+    assert [execution.id for execution in books.job(RUN).get_executions()] == ["B"]
+
+
 def test_an_execution_that_is_over_goes_even_where_its_run_has_moved_on(books: Books) -> None:
     books.create(RUN)
     owner, execution = books.claim(RUN)
