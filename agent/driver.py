@@ -188,7 +188,7 @@ class Driver:
 
     def _take_over(self, lost: Reservation | None) -> None:
         """Says what has to be said before anything new: a lost model call is charged, calls in doubt are decided."""
-        active_ms = self._elapsed().active_ms
+        active_ms = self._active_ms()
         if lost is not None:
             self._happened(lost_call_events(self.state, lost, active_ms=active_ms))
         if self.state.exchange is not None:
@@ -229,7 +229,7 @@ class Driver:
         if self._retry_at is not None:
             ms = max(int((self._retry_at - self._now()) * 1000), 0)
             if self._leave is not None or (self._hold_ms is not None and ms > self._hold_ms):
-                self._happened([RunReleased(why="waiting", active_ms=self._elapsed().active_ms)])
+                self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
                 return Release("waiting", "waiting", "rate_limit", ms)
             return Pause(ms) if self._timer is None else Hold()
         if self._asked is not None:
@@ -247,7 +247,7 @@ class Driver:
 
     def _give_back(self, leave: Leave) -> Release:
         """The run goes back into the queue. A model call that is given up may have been billed."""
-        active_ms = self._elapsed().active_ms
+        active_ms = self._active_ms()
         if self._asked is not None:
             self._happened(lost_call_events(self.state, self._asked.reservation, active_ms=active_ms))
             self._charge, self._asked = self._asked.reservation.as_usage(), None
@@ -306,7 +306,7 @@ class Driver:
             return
         for added in news.added:
             budget = self.state.head.budget.raised(added)
-            self._happened([BudgetChanged(budget=budget, active_ms=self._elapsed().active_ms)])
+            self._happened([BudgetChanged(budget=budget, active_ms=self._active_ms())])
             self._added += 1
         if news.cancel:
             self._absorb(Cancel(news.cancel))
@@ -320,7 +320,7 @@ class Driver:
             raise message.error
         if self.state.head.ended not in ("", "budget_exceeded"):
             return
-        active_ms = self._elapsed().active_ms
+        active_ms = self._active_ms()
         match message:
             case ModelEnd(asked=asked, answer=answer, ms=ms):
                 if asked is not self._asked:
@@ -426,6 +426,8 @@ class Driver:
     def _ms_since(self, start: float) -> int:
         return int((self._now() - start) * 1000)
 
+    def _active_ms(self) -> int:
+        return self._active_before + self._ms_since(self._started)
+
     def _elapsed(self) -> Elapsed:
-        active_ms = self._active_before + self._ms_since(self._started)
-        return Elapsed(active_ms=active_ms, wall_ms=self._journal.wall_ms())
+        return Elapsed(active_ms=self._active_ms(), wall_ms=self._journal.wall_ms())

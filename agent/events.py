@@ -5,6 +5,7 @@ A run is what its events say: `agent.state` folds them, live and on replay alike
 `UnknownEvent` and passes over it; whether a worker may go on with a run at all is decided by the checkpoint's schema version.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -238,10 +239,9 @@ TYPES: dict[str, type[Event]] = {
 }
 
 
-class Recorded(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Recorded:
     """An event in its place: `seq` counts 1, 2, 3, … within the run; `at` is milliseconds since 1970 by the store's clock."""
-
-    model_config = ConfigDict(frozen=True)
 
     seq: int
     at: int

@@ -120,6 +120,8 @@ class StepReporter:
             case ModelFailed():
                 report = self._report(event.step)
                 report.outcome, report.error, report.model_ms = "retry", event.error, event.ms
+                report.input_tokens, report.output_tokens = event.usage.input_tokens, event.usage.output_tokens
+                report.cost_nanousd = None if event.usage.unpriced_calls else event.usage.cost_nanousd
                 report.attempt = self._attempt
                 self._attempt += 1
             case ReplyRejected():

@@ -1,131 +1,33 @@
-"""The driver: announced, acknowledged, performed; and what a crash, a cancel or a hand-over makes of it."""
+"""The driver: announced, acknowledged, performed; and what a cancel or a hand-over makes of it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agent.agent import Agent
 from agent.budget import Budget, Usage
-from agent.context import RunIdentity, ToolContext
+from agent.context import RunIdentity
 from agent.driver import Cancel, Departure, Driver, Leave
-from agent.errors import LeaseLost, ModelError, ModelUnavailable
+from agent.errors import LeaseLost, ModelUnavailable
 from agent.events import (
     BudgetChanged,
     ModelFailed,
-    ModelReplied,
     RunBudgetExceeded,
-    RunCompleted,
     RunFailed,
     RunReleased,
     ToolReturned,
 )
 from agent.journal import Commit, News
-from agent.messages import INTERRUPTED
-from agent.models.base import ModelReply, ModelRequest
+from agent.models.base import ModelRequest
 from agent.models.function import FunctionModel
 from agent.models.scripted import ScriptedModel, call, calls, say
 from agent.report import StepReport
 from agent.state import Mark
-from agent.tools import tool
 from tests.support import virtual_time
 from tests.support.engine import RUN, Crashed, Record, RecordingJournal, activate, assert_valid, folded
-
-
-@dataclass
-class World:
-    """Everything outside of the run: what was done to it, and what was done without being announced."""
-
-    record: Record
-    journal: RecordingJournal | None = None
-    asked: list[int] = field(default_factory=list[int])
-    effects: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
-    violations: list[str] = field(default_factory=list[str])
-
-    def ask(self, request: ModelRequest) -> None:
-        if self.record.open is None:
-            self.violations.append(f"asked at step {request.step} without a reservation")
-        if any(isinstance(event, ModelReplied) and event.step >= request.step for event in self.record.facts):
-            self.violations.append(f"asked again at step {request.step}")
-        self.asked.append(request.step)
-
-    def affect(self, name: str, context: ToolContext) -> None:
-        if self.record.marks.get(context.call_key) is not Mark.STARTED:
-            self.violations.append(f"{name} {context.call_key} started unannounced")
-        if self.journal is not None and context.call_key not in self.journal.acknowledged:
-            self.violations.append(f"{name} {context.call_key} started before its commit was acknowledged")
-        if any(isinstance(event, ToolReturned) and event.call == context.call_key for event in self.record.facts):
-            self.violations.append(f"{name} {context.call_key} started again")
-        self.effects.append((name, context.idempotency_key, context.attempt))
-
-    def keys(self, name: str) -> list[str]:
-        return [key for effect, key, _ in self.effects if effect == name]
-
-
-SCRIPT: list[ModelReply] = [
-    calls(call("note"), call("pay"), call("note"), call("nothing_like_it")),
-    call("pay"),
-    calls(call("pay"), call("fetch"), call("pay")),
-    say("done"),
-]
-
-
-def world_of(
-    script: list[ModelReply], *, failures: dict[tuple[int, int], ModelError] | None = None, budget: Budget | None = None
-) -> tuple[World, Agent[str]]:
-    """An agent whose tools and model write down what they do."""
-    world = World(Record.created(budget=budget))
-    scripted = ScriptedModel(script, failures=failures)
-
-    async def reply(request: ModelRequest) -> ModelReply:
-        world.ask(request)
-        await asyncio.sleep(1)
-        return await scripted.complete(request)
-
-    @tool(idempotent=True)
-    async def note(tool_context: ToolContext) -> str:
-        """Notes."""
-        world.affect("note", tool_context)
-        await asyncio.sleep(2)
-        return "noted"
-
-    @tool
-    async def pay(tool_context: ToolContext) -> str:
-        """Pays."""
-        world.affect("pay", tool_context)
-        await asyncio.sleep(1)
-        return "paid"
-
-    @tool(parallel=False, on_unknown="retry")
-    async def fetch(tool_context: ToolContext) -> str:
-        """Fetches."""
-        world.affect("fetch", tool_context)
-        await asyncio.sleep(1)
-        raise RuntimeError("down")
-
-    return world, Agent("Do it.", tools=[note, pay, fetch], model=FunctionModel(reply))
-
-
-def live(world: World, agent: Agent[str], *crashes: tuple[int, bool]) -> Departure:
-    """Activations until one comes to its end; each of the first ends at a commit, before or behind its storing."""
-
-    async def lives() -> Departure:
-        for commit, stored in crashes:
-            world.journal = RecordingJournal(
-                world.record, crash_before=0 if stored else commit, crash_after=commit if stored else 0
-            )
-            try:
-                return await activate(agent, world.record, world.journal)
-            except Crashed:
-                await asyncio.sleep(0)  # what the process did dies with it
-        world.journal = RecordingJournal(world.record)
-        return await activate(agent, world.record, world.journal)
-
-    return virtual_time.run(lives())
+from tests.support.world import SCRIPT, World, assert_survived, live, world_of
 
 
 def test_undisturbed():
@@ -138,70 +40,6 @@ def test_undisturbed():
     assert world.record.marks == {}
     assert world.record.open is None
     assert_valid(folded(world.record.facts).history)
-
-
-def undisturbed_commits() -> int:
-    world, agent = world_of(SCRIPT, failures={(2, 1): ModelUnavailable("busy")})
-    live(world, agent)
-    return len(world.record.commits)
-
-
-def assert_survived(world: World, departure: Departure) -> None:
-    """What must hold whatever crashed: the same outcome, and nothing done twice that must not be."""
-    assert departure.status == "completed"
-    assert world.record.all_of(RunCompleted) == [RunCompleted(output="done")]
-    assert world.violations == []
-    paid = world.keys("pay")
-    assert len(paid) == len(set(paid)), "paid twice"
-    assert set(world.keys("note")) == {f"{RUN}:1.0", f"{RUN}:1.2"}
-    replies = [event.step for event in world.record.all_of(ModelReplied)]
-    assert replies == [1, 2, 3, 4]
-    state = folded(world.record.facts)
-    assert state.head.to_bytes() == world.record.checkpoint
-    assert_valid(state.history)
-    assert len(state.history) == 1 + 5 + 2 + 4 + 1
-    assert world.record.marks == {}
-    assert world.record.open is None
-
-
-@pytest.mark.parametrize("stored", [False, True], ids=["before it is stored", "once it is stored"])
-@pytest.mark.parametrize("commit", range(1, undisturbed_commits() + 1))
-def test_a_crash_at_every_commit(commit: int, stored: bool):
-    world, agent = world_of(SCRIPT, failures={(2, 1): ModelUnavailable("busy")})
-    assert_survived(world, live(world, agent, (commit, stored)))
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=8))
-def test_crash_after_crash(crashes: list[tuple[int, bool]]):
-    world, agent = world_of(SCRIPT)
-    assert_survived(world, live(world, agent, *crashes))
-
-
-def test_a_call_that_is_executed_again_knows_it_and_has_the_same_key():
-    world, agent = world_of([call("note"), say("done")])
-    # 1 opens the model call, 2 starts the tool, 3 would be its result
-    assert live(world, agent, (3, False)).status == "completed"
-    assert world.effects == [("note", f"{RUN}:1.0", 1), ("note", f"{RUN}:1.0", 2)]
-
-
-def test_the_model_is_told_of_a_call_in_doubt():
-    world, agent = world_of([call("pay"), say("done")])
-    assert live(world, agent, (3, False)).status == "completed"
-    assert len(world.effects) == 1
-    (returned,) = world.record.all_of(ToolReturned)
-    assert (returned.outcome, returned.content) == ("unknown", INTERRUPTED)
-
-
-def test_a_model_call_of_a_lost_worker_is_charged_once_as_reserved():
-    world, agent = world_of([say("done")])
-    assert live(world, agent, (2, False)).status == "completed"
-    (lost,) = world.record.all_of(ModelFailed)
-    opening = world.record.commits[0].opening
-    assert opening is not None
-    assert lost.usage == opening.as_usage()
-    state = folded(world.record.facts)
-    assert state.head.usage.model_calls == 2
 
 
 def test_every_opened_call_is_charged_in_the_commit_that_ends_it():
@@ -501,7 +339,7 @@ def reported(work: Callable[[Listening], Coroutine[Any, Any, object]]) -> list[S
 
 def test_every_step_and_every_failed_attempt_is_reported_once():
     _, agent = world_of(
-        [calls(call("fetch"), call("nothing")), say("done")], failures={(2, 1): ModelUnavailable("busy")}
+        [calls(call("fetch"), call("nothing")), say("done")], failures={(2, 1): ModelUnavailable("busy", billed=True)}
     )
 
     async def scene(listening: Listening) -> None:
@@ -523,4 +361,5 @@ def test_every_step_and_every_failed_attempt_is_reported_once():
     assert first.model_ms == pytest.approx(1000, abs=2)
     assert first.tools_ms == pytest.approx(1000, abs=2)
     assert (failed.step, failed.attempt, failed.outcome, failed.error) == (2, 1, "retry", "busy")
+    assert (failed.output_tokens, failed.cost_nanousd) == (4096, None), "it may have been billed"
     assert (second.step, second.attempt, second.outcome, second.queued_ms) == (2, 2, "completed", 0)

@@ -1,156 +1,35 @@
-"""The step machine: what is decided, and what an outcome means."""
+"""The step machine: what is decided, and what a reply means."""
 
-import ast
-import inspect
-from collections.abc import Sequence
 from decimal import Decimal
-from types import ModuleType
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-import agent.budget
-import agent.dialects.calls
-import agent.dialects.json
-import agent.dialects.tools
-import agent.state
-import agent.step
 from agent.agent import Agent
 from agent.budget import Budget, Elapsed, Usage
-from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
 from agent.events import (
-    Event,
-    ModelFailed,
     ModelReplied,
-    Recorded,
     ReplyRejected,
     RunBudgetExceeded,
     RunCompleted,
-    RunCreated,
     RunFailed,
-    RunResumed,
     ToolReturned,
 )
-from agent.messages import INTERRUPTED, ToolCall
+from agent.messages import ToolCall
 from agent.models.base import ModelReply, Price, RawToolCall
 from agent.models.scripted import ScriptedModel, call, calls, say, with_usage
-from agent.program import Program
-from agent.state import Mark, RunState
 from agent.step import (
     RESULT_LIMIT,
     AskModel,
     Ended,
     Finish,
     Hold,
-    StartTools,
     budget_note,
-    cancel_events,
     completed,
-    decide,
-    doubtful,
-    failure_events,
-    lost_call_events,
-    reply_events,
-    tool_events,
 )
 from agent.tools import tool
-from tests.support.engine import assert_valid, folded
-
-AT_ONCE = Elapsed(active_ms=0, wall_ms=0)
-
-
-@tool
-def read() -> str:
-    """Reads."""
-    return "read"
-
-
-@tool(idempotent=True)
-def index() -> str:
-    """Indexes."""
-    return "indexed"
-
-
-@tool(parallel=False)
-def pay(amount: int = 1) -> str:
-    """Pays."""
-    return "paid"
-
-
-@tool(on_unknown="retry")
-def ping() -> str:
-    """Pings."""
-    return "pong"
-
-
-@tool(on_unknown="fail")
-def launch() -> str:
-    """Launches."""
-    return "launched"
-
-
-class Answer(BaseModel):
-    """A typed result."""
-
-    value: int
-
-
-def program(output: type[Any] = str, **options: Any) -> Program:
-    defaults: dict[str, Any] = {"model": ScriptedModel([]), "tools": [read, index, pay, ping, launch]}
-    return Agent("Do it.", output_schema=output, **defaults | options).program()
-
-
-def start(budget: Budget | None = None) -> RunState:
-    return folded([RunCreated(agent="a", task="go", budget=budget or Budget())])
-
-
-def next_of(state: RunState, machine: Program, elapsed: Elapsed = AT_ONCE) -> object:
-    return decide(state, machine, "r1", elapsed)
-
-
-def asked(state: RunState, machine: Program, elapsed: Elapsed = AT_ONCE) -> AskModel:
-    intent = next_of(state, machine, elapsed)
-    assert isinstance(intent, AskModel), intent
-    return intent
-
-
-def apply(state: RunState, events: Sequence[Event]) -> None:
-    for event in events:
-        state.apply(Recorded(seq=state.head.seq + 1, at=0, event=event))
-
-
-def replied(state: RunState, machine: Program, reply: ModelReply) -> list[Event]:
-    events = reply_events(state, machine, asked(state, machine), reply, ms=0, active_ms=0)
-    apply(state, events)
-    return events
-
-
-def failed(state: RunState, machine: Program, error: ModelError, jitter: float = 0.0) -> list[Event]:
-    events = failure_events(state, machine, asked(state, machine), error, jitter=jitter, ms=0, active_ms=0)
-    apply(state, events)
-    return events
-
-
-def started(state: RunState, machine: Program) -> list[str]:
-    """The calls that start now."""
-    intent = next_of(state, machine)
-    if not isinstance(intent, StartTools):
-        return []
-    for open_call in intent.calls:
-        open_call.mark = Mark.STARTED
-    return [open_call.key for open_call in intent.calls]
-
-
-def ended(state: RunState, machine: Program, key: str, result: object = "done") -> list[Event]:
-    assert state.exchange is not None
-    events = tool_events(machine, state.exchange.calls[key], "ok", str(result), result=result, ms=0, active_ms=0)
-    apply(state, events)
-    return events
-
-
-def answers(events: Sequence[Event]) -> list[tuple[str, str]]:
-    return [(event.call, event.outcome) for event in events if isinstance(event, ToolReturned)]
+from tests.support.engine import assert_valid
+from tests.support.stepping import AT_ONCE, Answer, answers, asked, ended, next_of, program, replied, start, started
 
 
 def test_a_step_is_a_reply_and_the_tool_calls_that_it_asks_for():
@@ -398,123 +277,6 @@ def test_what_the_server_says_it_charged_is_the_cost():
     assert (state.head.usage.cost_nanousd, state.head.usage.unpriced_calls) == (77, 0)
 
 
-def test_attempts_wait_twice_as_long_each_time_and_end():
-    state, machine = start(), program(max_attempts=4)
-    events = [event for _ in range(4) for event in failed(state, machine, ModelUnavailable("busy"))]
-    waits = [event.retry_ms for event in events if isinstance(event, ModelFailed)]
-    assert waits == [250, 500, 1000, None]
-    assert state.head.ended == "failed"
-
-
-def retry_ms(error: ModelError, jitter: float = 0.0) -> int | None:
-    event = failed(start(), program(), error, jitter)[0]
-    assert isinstance(event, ModelFailed)
-    return event.retry_ms
-
-
-def test_waits_are_spread_and_bounded():
-    assert retry_ms(ModelUnavailable("busy"), jitter=1.0) == 500
-    state, machine = start(), program(max_attempts=50)
-    last = [failed(state, machine, ModelUnavailable("busy"), jitter=1.0)[0] for _ in range(40)][-1]
-    assert isinstance(last, ModelFailed)
-    assert last.retry_ms == 30_000
-
-
-@pytest.mark.parametrize(
-    ("seconds", "milliseconds"),
-    [(2, 2000), (0.5, 500), (0, 0), (-5, 0), (86_400, 3_600_000), (float("inf"), 3_600_000)],
-)
-def test_the_server_says_when_to_come_back(seconds: float, milliseconds: int):
-    """case-024"""
-    assert retry_ms(ModelUnavailable("busy", retry_after=seconds), jitter=0.3) == milliseconds
-
-
-def test_a_request_that_is_refused_is_not_sent_again():
-    state, machine = start(), program()
-    first, end = failed(state, machine, ModelRefusedRequest("no such model", status=404))
-    assert isinstance(first, ModelFailed)
-    assert (first.retry_ms, first.usage) == (None, Usage())
-    assert isinstance(end, RunFailed)
-    assert end.reason == "model_refused_request"
-
-
-def test_what_may_be_billed_is_charged_as_reserved():
-    state, machine = start(), program()
-    reserved = asked(state, machine).reservation
-    failed(state, machine, ModelUnavailable("cut", billed=True))
-    assert state.head.usage == reserved.as_usage()
-    assert asked(state, machine).asking.attempt == 2
-    apply(state, lost_call_events(state, reserved, active_ms=0))
-    assert state.head.usage.model_calls == 2
-
-
-def test_failed_attempts_that_are_billed_end_a_run_at_its_limit():
-    """case-109"""
-    state, machine = start(Budget(max_model_calls=2)), program()
-    for _ in range(2):
-        failed(state, machine, ModelUnavailable("cut", billed=True))
-    finish = next_of(state, machine)
-    assert isinstance(finish, Finish)
-    assert finish.event == RunBudgetExceeded(limit="max_model_calls", used="2", allowed="2")
-
-
-def in_doubt(name: str) -> tuple[RunState, Program, list[Event], list[str]]:
-    """A call that had started when its worker was lost, and one that was only planned."""
-    state, machine = start(), program()
-    replied(state, machine, calls(call(name), call("read")))
-    assert state.exchange is not None
-    state.exchange.calls["1.0"].mark = Mark.DOUBTFUL
-    events, again = doubtful(state.exchange, machine, active_ms=0)
-    return state, machine, events, [open_call.key for open_call in again]
-
-
-def test_in_doubt_an_idempotent_tool_is_executed_again_and_so_is_one_that_says_retry():
-    for name in ("index", "ping"):
-        _, _, events, again = in_doubt(name)
-        assert (events, again) == ([], ["1.0"])
-
-
-def test_in_doubt_the_model_is_told():
-    state, machine, events, again = in_doubt("pay")
-    assert (answers(events), again) == ([("1.0", "unknown")], [])
-    apply(state, events)
-    assert started(state, machine) == ["1.1"]
-    ended(state, machine, "1.1")
-    assert [message.content for message in state.history[2:]] == [INTERRUPTED, "done"]
-
-
-def test_in_doubt_the_run_fails_where_the_tool_says_so_and_can_be_resumed():
-    state, machine, events, again = in_doubt("launch")
-    assert (answers(events), again) == ([("1.0", "unknown")], [])
-    assert isinstance(events[-1], RunFailed)
-    assert events[-1].reason == "outcome_unknown"
-    apply(state, [*events, RunResumed()])
-    assert started(state, machine) == ["1.1"]
-
-
-def test_a_tool_that_is_gone_is_in_doubt_like_any_other():
-    state, machine = start(), program()
-    replied(state, machine, call("pay"))
-    assert state.exchange is not None
-    state.exchange.calls["1.0"].mark = Mark.DOUBTFUL
-    events, _ = doubtful(state.exchange, program(tools=[read]), active_ms=0)
-    assert answers(events) == [("1.0", "unknown")]
-
-
-def test_a_cancelled_run_says_what_was_interrupted_and_what_it_may_have_cost():
-    state, machine = start(), program(parallel=1)
-    open_call = asked(state, machine)
-    events = cancel_events(state, machine, open_call, "user", active_ms=0)
-    assert [event.type for event in events] == ["model_failed", "run_cancelled"]
-    replied(state, machine, calls(call("read"), call("pay")))
-    started(state, machine)
-    events = cancel_events(state, machine, None, "user", active_ms=0)
-    assert answers(events) == [("1.0", "interrupted")]
-    apply(state, events)
-    assert next_of(state, machine) == Ended("cancelled")
-    assert_valid(state.messages())
-
-
 def test_ids_that_a_server_counts_anew_in_every_reply_stay_apart():
     """case-009"""
     state, machine = start(), program()
@@ -558,27 +320,3 @@ def test_a_reply_keeps_what_the_server_said():
     assert (event.content, event.reasoning, event.model) == ("Let me see. \ufffd", "hm \ufffd", "gpt-4o-2024")
     assert state.exchange is not None
     assert state.exchange.reply.provider_fields == {"signature": "s"}
-
-
-PURE = [agent.step, agent.state, agent.budget, agent.dialects.calls, agent.dialects.json, agent.dialects.tools]
-
-
-@pytest.mark.parametrize("module", PURE, ids=lambda module: module.__name__)
-def test_the_step_machine_is_pure(module: ModuleType):
-    """No await, no clock, no chance, no I/O: neither in a statement nor through an import."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        assert not isinstance(node, ast.Await | ast.AsyncFunctionDef | ast.AsyncFor | ast.AsyncWith)
-        imported = (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-        for name in imported:
-            assert name.partition(".")[0] in {
-                "agent", "collections", "dataclasses", "decimal", "enum", "json", "pydantic", "pydantic_core", "re", "typing",
-            }  # fmt: skip
-            assert name not in {"agent.driver", "agent.execution", "agent.environment", "agent.agent", "agent.journal"}
-        if isinstance(node, ast.Name):
-            assert node.id not in {"open", "print", "input", "exec", "eval"}
