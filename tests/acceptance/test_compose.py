@@ -1,9 +1,11 @@
 """The container files, read and run as plain processes: no Docker engine is needed."""
 
 import ast
+import os
 import re
+import signal
 import subprocess
-import time
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +14,9 @@ import pytest
 import redis
 import yaml
 
+from tests.support.model_server import ModelServer, chat_reply, http_answer
 from tests.support.servers import programs
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,13 +82,82 @@ def redis_of_compose(services: Mapping[str, Service], tmp_path_factory: pytest.T
     assert services["redis"]["command"][0] == "redis-server"
     options = [*services["redis"]["command"][1:], "--port", "0", "--unixsocket", "redis.sock"]
     with subprocess.Popen([program, *options], cwd=folder, stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 10
-        while not (folder / "redis.sock").exists():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until("its socket", (folder / "redis.sock").exists)
         yield f"unix://{folder}/redis.sock"
         process.terminate()
+
+
+class Containers:
+    """The services of ours as plain processes: the image's entry point and environment, the service's command."""
+
+    def __init__(self, services: Mapping[str, Service], dockerfile: str, environment: Mapping[str, str]) -> None:
+        self._services = services
+        self._entry = re.findall(r'^ENTRYPOINT \["(\w+)"\]$', dockerfile, re.MULTILINE)
+        self._environment = environment
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*self._program(), *self._services[name]["command"]],
+            cwd=ROOT / "examples",
+            env=self._environment_of(name),
+            stdout=subprocess.DEVNULL,
+        )
+        self._running.append(process)
+        return process
+
+    def is_healthy(self, name: str) -> bool:
+        test = self._services[name]["healthcheck"]["test"]
+        assert test[1:2] == self._entry
+        checked = subprocess.run(
+            [*self._program(), *test[2:]], env=self._environment_of(name), capture_output=True, check=False
+        )
+        return checked.returncode == 0
+
+    def pawl(self, *words: str) -> str:
+        answer = subprocess.run(
+            [*self._program(), *words], env=self._environment_of("worker"), capture_output=True, text=True, check=True
+        )
+        return answer.stdout
+
+    def kill_all(self) -> None:
+        for process in self._running:
+            process.kill()
+            process.wait()
+
+    def _program(self) -> list[str]:
+        return [str(Path(sys.executable).with_name(word)) for word in self._entry]
+
+    def _environment_of(self, name: str) -> dict[str, str]:
+        own = {key: value for key, value in self._services[name]["environment"].items() if value is not None}
+        return {**os.environ, "PAWL_EMBEDDED": "never", **own, **self._environment}
+
+
+@pytest.fixture
+def containers(services: Mapping[str, Service], dockerfile: str, redis_of_compose: str) -> Iterator[Containers]:
+    answer = http_answer(chat_reply({"content": "210"}, usage={"prompt_tokens": 20, "completion_tokens": 2}))
+    with ModelServer(answer) as model_server:
+        environment = {
+            "PAWL_REDIS_URL": redis_of_compose,
+            "OPENAI_BASE_URL": model_server.url,
+            "OPENAI_API_KEY": "a key for the test",
+        }
+        opened = Containers(services, dockerfile, environment)
+        yield opened
+        opened.kill_all()
+
+
+def test_two_workers_and_a_scheduler_do_a_run_and_drain_when_they_are_stopped(containers: Containers) -> None:
+    processes = [containers.start(name) for name in ("worker", "worker", "scheduler")]
+    wait_until("both workers", lambda: len(containers.pawl("workers", "--json").splitlines()) == 2, seconds=30)
+
+    assert containers.pawl("submit", "calculator", "What is 200 and 10?", "--wait").strip() == "210"
+    assert containers.is_healthy("worker")
+    assert containers.is_healthy("scheduler")
+
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    assert [process.wait(timeout=30) for process in processes] == [0, 0, 0]
 
 
 def test_its_redis_keeps_what_is_written_and_evicts_nothing(redis_of_compose: str) -> None:
