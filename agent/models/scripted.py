@@ -108,7 +108,9 @@ class ScriptedModel:
             reply = script[step - 1]
         else:
             reply = None
-        return reply or ModelRefusedRequest(f"The script of {self._name} has no reply for step {step} of run {run_id!r}")
+        return reply or ModelRefusedRequest(
+            f"The script of {self._name} has no reply for step {step} of run {run_id!r}"
+        )
 
 
 async def _take(latency: float, timeout: float) -> None:
