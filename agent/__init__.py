@@ -1,14 +1,14 @@
 """What an agent is: tools, the step machine, budgets, models. Knows nothing of Redis.
 
-    from agent import Agent, tool
+from agent import Agent, tool
 
-    @tool
-    def add(a: int, b: int) -> int:
-        "Adds two numbers."
-        return a + b
+@tool
+def add(a: int, b: int) -> int:
+    "Adds two numbers."
+    return a + b
 
-    calculator = Agent("Do arithmetic with the tools.", name="calculator", tools=[add], model="openai:gpt-4o")
-    result = calculator.run_sync("What is 2 and 3?")
+calculator = Agent("Do arithmetic with the tools.", name="calculator", tools=[add], model="openai:gpt-4o")
+result = calculator.run_sync("What is 2 and 3?")
 """
 
 from agent.agent import Agent, Goal
