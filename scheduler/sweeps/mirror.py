@@ -11,7 +11,7 @@ from agent.events import RunCancelled, RunResumed, encode
 from agent.redaction import redact
 from scheduler.lifecycle import Status
 from scheduler.records import RunRecord
-from scheduler.replies import Outcome
+from scheduler.replies import Outcome, ToRing
 from scheduler.rq_bridge import Mirrored, Standing, cancelled_through_rq, forget_cancelled, mirror
 from scheduler.scripting import run
 from scheduler.store import Store
@@ -25,6 +25,7 @@ class Mender:
         self._redis = redis
         self._store = store
         self._ringer = ringer
+        self._retention = store.scripts.policy.run_retention_ms // 1000
         self._log = structlog.get_logger("pawl.mirror")
 
     async def mend(self, run_id: str) -> None:
@@ -42,8 +43,7 @@ class Mender:
             return
         if record.status is Status.RUNNING:
             return  # its worker tells RQ, with the execution that only it knows
-        retention = self._store.scripts.policy.run_retention_ms // 1000
-        await self.fulfil(run_id, await run(self._redis, mirror(self._store.keys, standing_of(record, retention))))
+        await self.fulfil(run_id, await self._mirror(record))
 
     async def fulfil(self, run_id: str, answer: Mirrored) -> None:
         """Carries out what a person asked for through RQ's tools."""
@@ -58,7 +58,21 @@ class Mender:
             if reply.code == "resumed":
                 await self._ringer.ring_next(run_id)
         elif answer is Mirrored.NO_JOB:
-            await self._ringer.ring_next(run_id)
+            await self._restore(run_id)
+
+    async def _mirror(self, record: RunRecord) -> Mirrored:
+        return await run(self._redis, mirror(self._store.keys, standing_of(record, self._retention)))
+
+    async def _restore(self, run_id: str) -> None:
+        """Makes the job of a live run again, which somebody deleted, and shows in it where the run stands."""
+        record = await self._store.info(run_id)
+        if record.ended:
+            return
+        await self._ringer.restore(record)
+        if record.status is Status.QUEUED:
+            await self._ringer.ring([ToRing(run_id, record.queue)])
+        elif record.status is Status.WAITING:
+            await self._mirror(record)
 
     async def cancel(self, run_id: str) -> None:
         """Cancels a run whose job was cancelled or stopped through RQ."""
@@ -73,14 +87,15 @@ class Mender:
         listed = await cancelled_through_rq(self._redis, queue)
         if not listed:
             return
-        records = await self._store.infos(listed)
-        over: list[str] = []
-        for run_id, record in zip(listed, records, strict=True):
-            if isinstance(record, RunRecord) and not record.ended:
+        gone: list[str] = []
+        for run_id, record in zip(listed, await self._store.infos(listed), strict=True):
+            if not isinstance(record, RunRecord):
+                gone.append(run_id)
+            elif record.ended:
+                await self._mirror(record)  # listed where it belongs, until its retention is over
+            else:
                 await self.cancel(run_id)
-            elif not isinstance(record, RunRecord) or record.status is not Status.CANCELLED:
-                over.append(run_id)
-        await forget_cancelled(self._redis, queue, over)
+        await forget_cancelled(self._redis, queue, gone)
 
 
 def standing_of(record: RunRecord, retention_seconds: int) -> Standing:

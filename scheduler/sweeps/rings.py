@@ -7,8 +7,9 @@ from redis.asyncio import Redis
 
 from agent.errors import BrokenRecord, RunNotFound
 from agent.events import RunCreated, decode
+from scheduler.records import RunRecord
 from scheduler.replies import ToRing
-from scheduler.rq_bridge import RunJob, enqueue, ring_keys, ring_words
+from scheduler.rq_bridge import RunJob, enqueue, restore_job, ring_keys, ring_words
 from scheduler.scripting import run, run_many
 from scheduler.store import Store
 
@@ -45,15 +46,25 @@ class Ringer:
         record = await self._store.info(run_id)
         await self.ring([ToRing(run_id, record.queue)])
 
+    async def restore(self, record: RunRecord) -> None:
+        """Makes the job of a run again, without a ring."""
+        await run(self._redis, restore_job(await self._job_of(record)))
+        self._log.info("job_made_again", run=record.id)
+
     async def _make_job(self, run_id: str) -> None:
+        """Makes the job of a run again; that rings once."""
         try:
-            record = await self._store.info(run_id)
-            first = decode((await self._store.events(run_id, 0, 1))[0].body)
-        except (BrokenRecord, RunNotFound, IndexError) as error:
+            await run(self._redis, enqueue(await self._job_of(await self._store.info(run_id))))
+        except (BrokenRecord, RunNotFound) as error:
             self._log.error("job_not_made", run=run_id, error=str(error))
             return
-        job = RunJob(
-            run_id=run_id,
+        self._log.info("job_made_again", run=run_id)
+
+    async def _job_of(self, record: RunRecord) -> RunJob:
+        events = await self._store.events(record.id, 0, 1)
+        first = decode(events[0].body) if events else None
+        return RunJob(
+            run_id=record.id,
             queue=record.queue,
             agent=record.agent,
             task=first.task if isinstance(first, RunCreated) else "",
@@ -61,5 +72,3 @@ class Ringer:
             tenant=record.tenant,
             retention_seconds=self._scripts.policy.run_retention_ms // 1000,
         )
-        await run(self._redis, enqueue(job))
-        self._log.info("job_made_again", run=run_id)
