@@ -24,7 +24,7 @@ _REFUSALS = {
     "NOREPLICAS": "Redis has too few replicas to accept writes (min-replicas-to-write).",
     "MISCONF": "Redis cannot write to its disk: see its log, and whether the disk is full.",
     "NOAUTH": "Redis wants a password: put it in the URL, redis://:<password>@host.",
-    "WRONGPASS": "Redis refuses this user or password: check the URL.",
+    "WRONGPASS": "The password of the Redis URL is missing or wrong: put it in the URL, redis://:<password>@host.",
     "NOPERM": "The Redis user lacks a permission: it needs all commands and scripts on our keys.",
     "CLUSTERDOWN": "The Redis cluster is down: see `redis-cli cluster info`.",
     "MOVED": "This Redis is one node of a cluster; Pawl needs all keys in one slot: set RQ_KEY_PREFIX='{pawl}:rq'.",
@@ -45,7 +45,7 @@ def mapped(error: Exception) -> StoreError:
     if isinstance(error, StoreError):
         return error
     for kind, word in _BY_TYPE:
-        if isinstance(error, kind):
+        if isinstance(error, kind) or isinstance(error.__cause__, kind):  # redis-py wraps what befalls it at connecting
             return StoreUnavailable(_REFUSALS[word])
     if isinstance(error, MaxConnectionsError) or str(error) == "No connection available.":
         return StoreUnavailable("All connections to Redis are in use: raise max_connections in its URL.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import cast
@@ -32,7 +32,7 @@ class UsageRow:
         return Decimal(self.cost_nanousd) / NANO
 
 
-METRICS = frozenset(field.name for field in fields(UsageRow) if field.type == "int")
+METRICS = ("model_calls", "input_tokens", "output_tokens", "cost_nanousd")
 
 
 def rows_of(day: date, counters: Mapping[str, Counter]) -> list[UsageRow]:

@@ -1,8 +1,8 @@
 """Watches any number of runs over one connection, so that nobody has to ask for a run again and again.
 
 A blocking read over the event streams of all watched runs is the hint; a look at the records, once a second, is the truth:
-a stream whose run has expired would block for ever. The watcher spends at most a tenth of its time on this, however much
-happens. While Redis is away it keeps trying, for as long as a restart or a failover may take.
+a stream whose run has expired would block for ever. Between two looks there is a pause, so that a client which waits for
+busy runs leaves the machine to those who work. While Redis is away it keeps trying, for as long as a restart or a failover may take.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from scheduler.wire import Value, array, ask, number, send, text
 
 LOOK_SECONDS: Final = 1.0
 LEAST_PAUSE: Final = 0.02
+LONGEST_PAUSE: Final = 0.25
 CALL_AGAIN_SECONDS: Final = 0.05
 
 
@@ -103,7 +104,7 @@ class Watcher:
                     started = time.monotonic()
                     await self._look(self._watches if started - self._looked_at >= LOOK_SECONDS else rung)
                     self._answered_at = time.monotonic()
-                    await asyncio.sleep(max(LEAST_PAUSE, 9 * (self._answered_at - started)))
+                    await asyncio.sleep(_pause(self._answered_at - started))
                 except StoreUnavailable as error:
                     if time.monotonic() - self._answered_at > OUTAGE_SECONDS:
                         self._fail(error)
@@ -200,3 +201,8 @@ class Watcher:
             except StoreError:
                 return  # it ends by itself within a second
             await asyncio.sleep(CALL_AGAIN_SECONDS)  # the server may have heard this before the read
+
+
+def _pause(busy: float) -> float:
+    """Seconds to pause after a look that took `busy` seconds: about a tenth of the time goes into looks."""
+    return min(max(LEAST_PAUSE, 9 * busy), LONGEST_PAUSE)
