@@ -1,6 +1,7 @@
 """Errors of Pawl become one line and an exit code; bugs stay what they are."""
 
 import pytest
+import redis.exceptions
 import typer
 
 from agent.errors import (
@@ -54,6 +55,13 @@ def test_each_error_has_its_exit_code_and_one_line(
     error: Exception, code: ExitCode, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert outcome_of(error, capsys) == (code, "pawl: x\n")
+
+
+def test_an_error_of_redis_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    code, words = outcome_of(redis.exceptions.ConnectionError("refused"), capsys)
+
+    assert (code, words.count("\n")) == (3, 1)
+    assert words.startswith("pawl: Redis cannot be reached")
 
 
 def test_an_interrupt_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
