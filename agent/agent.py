@@ -13,11 +13,10 @@ from pydantic import BaseModel
 from agent.budget import Budget
 from agent.context import ActionContext, RunIdentity
 from agent.dialects import dialect_of
-from agent.driver import Driver
 from agent.environment import Environment
 from agent.errors import AgentDefinitionError, ContextTypeError, PawlError, UnknownPriceError
 from agent.events import RunCompleted, RunCreated
-from agent.journal import Commit, MemoryJournal
+from agent.local import Answerer, drive_here
 from agent.messages import Message, Role
 from agent.models.base import ModelClient, ToolSpecification
 from agent.models.choose import model_of
@@ -28,7 +27,6 @@ from agent.providers import ContextProvider
 from agent.registry import ActionRegistry
 from agent.report import Observer
 from agent.result import RunResult, error_of
-from agent.state import RunState
 from agent.tools import Tool
 
 Output = TypeVar("Output")
@@ -226,10 +224,15 @@ class Agent(Generic[Output]):
         session: str = "",
         tenant: str = "",
         observer: Observer | None = None,
+        answer: Answerer | None = None,
     ) -> RunResult[Output]:
         """Runs a task here and now, in this process. Nothing is durable: for that, submit it.
 
+        Args:
+            answer: Brings a person's answer, where the agent asks for one.
+
         Raises:
+            RunWaiting: It asks a person, and there is no `answer`.
             RunFailed, BudgetExceeded, RunCancelled: It came to no result; `partial` holds what there is.
             AgentDefinitionError, UnknownPriceError: It cannot run as declared.
         """
@@ -246,21 +249,17 @@ class Agent(Generic[Output]):
         created = RunCreated(
             agent=program.name, task=task, budget=limits, session=session, tenant=tenant, metadata=dict(metadata or {})
         )
-        state, journal = RunState(), MemoryJournal()
-        await journal.commit(Commit(events=[created], checkpoint=state.head))
-        state.apply(journal.events[0])
         async with self.provider.opened() as opened:
             dependencies = await opened.for_run(identity)
-            driver = Driver(identity, program, state, journal, dependencies, observer=observer, hold_ms=None)
-            await driver.drive()
-        last = journal.events[-1].event
+            state, events = await drive_here(identity, program, created, dependencies, observer=observer, answer=answer)
+        last = events[-1].event
         if isinstance(last, RunCompleted):
             return RunResult(
                 run_id=identity.run_id,
                 output=self.result_of(last.output),
                 usage=state.head.usage,
                 steps=state.head.step,
-                events=tuple(journal.events),
+                events=events,
             )
         raise error_of(last, identity.run_id) or PawlError(f"run {identity.run_id} stopped at {last.type}")
 

@@ -9,27 +9,28 @@ and what others want of the run. Nothing is performed before the commit that ann
 import asyncio
 import random
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from agent.budget import Amount, Breach, Elapsed, Reservation, Usage, left
+from agent.budget import Amount, Breach, Budget, Elapsed, Reservation, Usage, left
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
-from agent.events import BudgetChanged, Event, ModelFailed, ModelReplied, Recorded, RunReleased, ToolReturned
+from agent.events import (
+    BudgetChanged,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    Recorded,
+    RequestOpened,
+    RunReleased,
+    ToolReturned,
+)
 from agent.execution import ToolEnd, execute
+from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, StartTools
 from agent.journal import NO_NEWS, Commit, Journal, News, Target
+from agent.mailbox import Cancel, Crash, Departure, Leave, Message, ModelEnd, Pause, PauseEnd, Plan, Release
 from agent.models.base import ModelReply
-from agent.program import Program
-from agent.report import Observer, SilentObserver, StepReporter
-from agent.state import Mark, OpenCall, RunState
-from agent.step import (
-    AskModel,
-    Ended,
-    Finish,
-    Hold,
-    StartTools,
+from agent.outcomes import (
     cancel_events,
-    decide,
     doubtful,
     exceeded,
     failure_events,
@@ -37,77 +38,14 @@ from agent.step import (
     reply_events,
     tool_events,
 )
+from agent.program import Program
+from agent.report import Observer, SilentObserver, StepReporter
+from agent.requests import answer_events
+from agent.state import Mark, OpenCall, RunState
+from agent.step import decide
 
 HOLD_MS: Final = 2_000
 """A wait before the next attempt that is longer than this is not spent in a worker: the run is parked."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelEnd:
-    """A model call ended, with a reply or an error."""
-
-    asked: AskModel
-    answer: ModelReply | ModelError
-    ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class PauseEnd:
-    """The wait before the next attempt is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Somebody wants the run to end."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """The run shall be given back: at the next border of a step, or `at_once`, whatever is under way."""
-
-    why: Literal["yield", "drain"]
-    at_once: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """Work on the run ended with an error that is neither a tool's nor a model's: it unwinds the driver."""
-
-    error: BaseException
-
-
-Message = ModelEnd | ToolEnd | PauseEnd | Cancel | Leave | Crash
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait here before the next attempt."""
-
-    ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Give the run back."""
-
-    to: Literal["queued", "waiting"]
-    why: Literal["yield", "drain", "waiting"]
-    wait: str = ""
-    delay_ms: int = 0
-
-
-Plan = AskModel | StartTools | Hold | Ended | Pause | Release
-
-
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """How an activation ended: the run's new status, and why it was given back if it was."""
-
-    status: Target
-    why: str = ""
-    delay_ms: int = 0
 
 
 class Driver:
@@ -148,7 +86,7 @@ class Driver:
         # Since the last commit:
         self._events: list[Event] = []
         self._charge: Usage | None = None
-        self._added = 0
+        self._consumed = 0
         # Under way:
         self._asked: AskModel | None = None
         self._retry_at: float | None = None
@@ -176,7 +114,7 @@ class Driver:
                 departure = await self._advance()
                 if departure is not None:
                     return departure
-                if not self._events:
+                if not self._events and not self._consumed:
                     self._absorb(await self._mailbox.get())
                 while not self._mailbox.empty():  # whatever is ready goes into one commit
                     self._absorb(self._mailbox.get_nowait())
@@ -200,12 +138,12 @@ class Driver:
     async def _advance(self) -> Departure | None:
         """Decides, commits and performs. Returns how the activation ended, if it did."""
         plan = self._plan()
-        if isinstance(plan, Hold) and not self._events:
+        if isinstance(plan, Hold) and not self._events and not self._consumed:
             return None
         commit = self._commit(plan)
         before = self._now()
         news = await self._journal.commit(commit)
-        self._events, self._charge, self._added = [], None, 0
+        self._events, self._charge, self._consumed = [], None, 0
         self._reporter.committed(
             commit.events,
             exchange_open=self.state.exchange is not None,
@@ -235,9 +173,12 @@ class Driver:
         if self._asked is not None:
             return Hold()
         intent = decide(self.state, self._program, self._identity.run_id, self._elapsed())
-        if isinstance(intent, Finish):
-            self._happened([intent.event])
+        if isinstance(intent, Happen):
+            self._happened(intent.events)
             return self._plan()
+        if isinstance(intent, AwaitPerson):
+            self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
+            return Release("waiting", "waiting", intent.wait, None)
         if isinstance(intent, AskModel):
             if self._leave is not None:
                 return self._give_back(self._leave)
@@ -257,6 +198,8 @@ class Driver:
     def _commit(self, plan: Plan) -> Commit:
         """The one commit that carries what happened and announces the plan."""
         marks: dict[str, Mark | None] = {event.call: None for event in self._events if isinstance(event, ToolReturned)}
+        requests = tuple(event for event in self._events if isinstance(event, RequestOpened))
+        marks |= dict.fromkeys((request.request for request in requests if request.doubt), None)
         to: Target = "running"
         wait, delay_ms = "", None
         asked = self._asked
@@ -280,8 +223,9 @@ class Driver:
             opening=asked.reservation if asked else None,
             charge=self._charge,
             marks=marks,
-            acknowledged=self._added,
-            budget=self.state.head.budget if self._added else None,
+            requests=requests,
+            acknowledged=self._consumed,
+            budget=self.state.head.budget if any(isinstance(e, BudgetChanged) for e in self._events) else None,
         )
 
     def _perform(self, plan: Plan) -> None:
@@ -304,10 +248,13 @@ class Driver:
         """Deals with what the commit's answer brought."""
         if self.state.head.ended not in ("", "budget_exceeded"):
             return
-        for added in news.added:
-            budget = self.state.head.budget.raised(added)
-            self._happened([BudgetChanged(budget=budget, active_ms=self._active_ms())])
-            self._added += 1
+        for arrived in news.arrived:
+            self._consumed += 1
+            if isinstance(arrived, Budget):
+                budget = self.state.head.budget.raised(arrived)
+                self._happened([BudgetChanged(budget=budget, active_ms=self._active_ms())])
+            else:
+                self._happened(answer_events(self.state.exchange, arrived, active_ms=self._active_ms()))
         if news.cancel:
             self._absorb(Cancel(news.cancel))
         elif news.over:

@@ -28,6 +28,7 @@ FailureReason = Literal[
     "unknown_price",  # a money limit without a price
     "worker_lost",  # workers died at this run again and again
     "broken_record",  # its record cannot be read
+    "call_lost",  # a model call was given up with its worker, or for a hand-over
     "agent_error",  # the agent's own code failed outside of a tool
 ]
 
@@ -42,6 +43,10 @@ Outcome = Literal[
     "interrupted",  # the run ended while it ran
     "rejected",  # a person said no
 ]
+
+
+RequestKind = Literal["clarification", "approval"]
+AnswerKind = Literal["reply", "approve", "reject", "expired"]
 
 
 class Event(BaseModel):
@@ -141,6 +146,42 @@ class ToolReturned(Event):
     ms: int = 0
 
 
+class RequestOpened(Event):
+    """The run asks a person: a question of the model, or whether a tool may be called.
+
+    Attributes:
+        request: Its id: the key of the call that waits for it.
+        tool: The tool that is called.
+        deadline_ms: Milliseconds until `default` holds; None: it waits for ever.
+        default: The reply, or `approve` or `reject`, if nobody answers in time.
+        doubt: The call was cut off, and nobody knows whether it took effect: may it be executed again?
+    """
+
+    type = "request_opened"
+    request: str
+    kind: RequestKind
+    tool: str
+    question: str
+    deadline_ms: int | None = None
+    default: str | None = None
+    doubt: bool = False
+
+
+class RequestAnswered(Event):
+    """A request was answered, or nobody did in time (`expired`).
+
+    Attributes:
+        text: The reply, or the reason of a rejection.
+        arguments: JSON of the arguments, where they were changed with the approval.
+    """
+
+    type = "request_answered"
+    request: str
+    answer: AnswerKind
+    text: str = ""
+    arguments: str | None = None
+
+
 class BudgetChanged(Event):
     """The run's limits were raised or replaced."""
 
@@ -226,6 +267,8 @@ TYPES: dict[str, type[Event]] = {
         ModelFailed,
         ReplyRejected,
         ToolReturned,
+        RequestOpened,
+        RequestAnswered,
         BudgetChanged,
         RunReleased,
         RunRequeued,

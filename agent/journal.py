@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.budget import Budget, Reservation, Usage
-from agent.events import Event, Recorded
+from agent.events import Event, Recorded, RequestOpened
+from agent.requests import Answer
 from agent.state import Checkpoint, Mark
 
 Target = Literal["running", "queued", "waiting", "completed", "failed", "cancelled", "budget_exceeded"]
@@ -29,6 +30,7 @@ class Commit:
         opening: The model call that starts once this is acknowledged.
         charge: What the model call that was open turned out to use; None where none was open.
         marks: Tool calls that start once this is acknowledged (STARTED) or are planned, by their key; None takes a mark away.
+        requests: What a person is asked from now on.
         acknowledged: How many inbox entries these events contain.
         budget: The new limits, where they changed.
     """
@@ -41,6 +43,7 @@ class Commit:
     opening: Reservation | None = None
     charge: Usage | None = None
     marks: Mapping[str, Mark | None] = field(default_factory=dict[str, Mark | None])
+    requests: Sequence[RequestOpened] = ()
     acknowledged: int = 0
     budget: Budget | None = None
 
@@ -51,13 +54,13 @@ class News:
 
     Attributes:
         cancel: Why the run shall end ('' : it shall not).
-        added: Limits to add on top, one entry for each `add_budget`.
+        arrived: What came into the inbox, in order: limits to add on top, and answers to requests.
         over: The ledger that has no room for the opening; it was not granted.
         stayed: The run did not leave `running` as asked, since news came first.
     """
 
     cancel: str = ""
-    added: Sequence[Budget] = ()
+    arrived: Sequence[Budget | Answer] = ()
     over: str = ""
     stayed: bool = False
 

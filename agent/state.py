@@ -22,6 +22,8 @@ from agent.events import (
     ModelReplied,
     Recorded,
     ReplyRejected,
+    RequestAnswered,
+    RequestOpened,
     RunBudgetExceeded,
     RunCancelled,
     RunCompleted,
@@ -50,10 +52,12 @@ _REASONS: dict[str, FailureReason] = {"cut_off": "cut_off", "invalid_output": "i
 
 
 class Mark(StrEnum):
-    """How far a tool call has come. STARTED says: by this activation; DOUBTFUL: by an earlier one that did not end it."""
+    """How far a tool call has come. STARTED says: by this activation; DOUBTFUL: by an earlier one that did not end it; ASKED: a
+    person has to answer first."""
 
     PLANNED = "planned"
     STARTED = "started"
+    ASKED = "asked"
     DOUBTFUL = "doubtful"
 
 
@@ -110,12 +114,21 @@ _CHECKPOINT: Final = TypeAdapter(Checkpoint)
 
 @dataclass(slots=True)
 class OpenCall:
-    """A tool call of the exchange under way. `key` is `<step>.<index>`; `attempt` is 2 where it is executed again."""
+    """A tool call of the exchange under way.
+
+    Attributes:
+        key: `<step>.<index>`.
+        attempt: 2 where it is executed again.
+        request: What a person was asked about it last.
+        approved: A person has allowed it.
+    """
 
     key: str
     call: ToolCall
     mark: Mark = Mark.PLANNED
     attempt: int = 1
+    request: RequestOpened | None = None
+    approved: bool = False
     answer: ToolReturned | None = None
 
 
@@ -133,8 +146,9 @@ class Exchange:
 
     def messages(self) -> list[Message]:
         """The exchange as messages: every call answered once, in order."""
-        answers = ((open_call.call, open_call.answer) for open_call in self.calls.values())
-        return [self.reply] + [
+        answers = [(open_call.call, open_call.answer) for open_call in self.calls.values()]
+        reply = self.reply.model_copy(update={"tool_calls": tuple(call for call, _ in answers)})
+        return [reply] + [
             Message(
                 role=Role.TOOL,
                 tool_call_id=call.id,
@@ -240,15 +254,17 @@ class RunState:
                 elif event.content:
                     self._append(reply)
             case ToolReturned():
-                answered = self.exchange.calls.get(event.call) if self.exchange else None
-                if self.exchange is None or answered is None or answered.answer is not None:
-                    raise BrokenRecord(f"an answer to the call {event.call}, which is not open")
-                answered.answer = event
-                if not any(self.exchange.unanswered):
+                self._open_call(event.call).answer = event
+                if self.exchange is not None and not any(self.exchange.unanswered):
                     closed, self.exchange = self.exchange, None
                     for message in closed.messages():
                         self._append(message)
                     return closed
+            case RequestOpened():
+                asked = self._open_call(event.request)
+                asked.mark, asked.request = Mark.ASKED, event
+            case RequestAnswered():
+                self._answer(event)
             case ReplyRejected():
                 self._append(Message(role=Role.USER, content=event.message))
             case RunCreated():
@@ -257,6 +273,25 @@ class RunState:
             case _:
                 pass
         return None
+
+    def _open_call(self, key: str) -> OpenCall:
+        found = self.exchange.calls.get(key) if self.exchange else None
+        if found is None or found.answer is not None:
+            raise BrokenRecord(f"something about the call {key}, which is not open")
+        return found
+
+    def _answer(self, event: RequestAnswered) -> None:
+        """An approval lets the call go on, with changed arguments where there are some; all else comes as its answer."""
+        open_call = self._open_call(event.request)
+        approved = event.answer == "approve"
+        if event.answer == "expired" and open_call.request is not None:
+            approved = open_call.request.default == "approve" and open_call.request.kind == "approval"
+        if approved:
+            open_call.mark, open_call.approved = Mark.PLANNED, True
+            if open_call.request is not None and open_call.request.doubt:
+                open_call.attempt = 2
+            if event.arguments is not None:
+                open_call.call = open_call.call.model_copy(update={"arguments": event.arguments})
 
     def _judge(self, closed: Exchange) -> None:
         """Counts replies in a row of which no call could be executed."""
@@ -276,7 +311,7 @@ class RunState:
                 head.step, head.attempts = event.step, 0
                 head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
             case ModelFailed():
-                head.attempts += 1
+                head.attempts += event.reason != "call_lost"
                 head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
             case ReplyRejected():
                 head.unusable, head.unusable_reason = head.unusable + 1, event.reason

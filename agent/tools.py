@@ -4,9 +4,9 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Annotated, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from agent.annotations import plain_function
 from agent.arguments import Arguments, ModelArguments, SchemaArguments, SignatureArguments, read_object
@@ -23,6 +23,24 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _NAME: Final = re.compile(r"[\w-]{1,64}")
 
 
+Condition = Callable[[Mapping[str, object]], bool]
+
+
+class Approval(BaseModel):
+    """When a person must allow a tool's calls, and what holds if nobody answers.
+
+    Attributes:
+        condition: Says of the arguments whether a person is asked; None: always.
+        timeout: Seconds until `default` holds; None: the run waits for ever.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    condition: Condition | None = None
+    timeout: float | None = Field(default=None, gt=0)
+    default: Literal["approve", "reject"] = "reject"
+
+
 class ToolOptions(TypedDict, total=False):
     """What else can be said of a tool; see the fields of `Tool`."""
 
@@ -31,6 +49,7 @@ class ToolOptions(TypedDict, total=False):
     idempotent: bool
     on_unknown: OnUnknown
     parallel: bool
+    approval: "bool | Condition | Approval"
 
 
 class Tool(BaseModel):
@@ -47,6 +66,8 @@ class Tool(BaseModel):
         on_unknown: What happens to a call of unknown outcome otherwise: the model is told, a person is asked, the call
             is executed again, or the run fails.
         parallel: It may run beside other calls of the same step.
+        approval: A person must allow each call: always, where a function of its arguments says so, or as an `Approval`
+            says.
 
     Raises:
         ToolDefinitionError: The name or the schema is not valid.
@@ -62,6 +83,7 @@ class Tool(BaseModel):
     idempotent: bool = False
     on_unknown: OnUnknown = "tell"
     parallel: bool = True
+    approval: Annotated[bool | Condition | Approval, Field(exclude=True)] = False
 
     _arguments: Arguments = PrivateAttr()
 

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import structlog
 from pydantic_core import from_json
@@ -16,19 +16,24 @@ from pydantic_core import from_json
 from agent.agent import Agent
 from agent.budget import Reservation
 from agent.context import RunIdentity
-from agent.driver import Cancel, Driver, Leave
-from agent.errors import BrokenRecord, LeaseLost
+from agent.driver import Driver
+from agent.errors import BrokenRecord, LeaseLost, TooLarge
 from agent.events import Recorded, RunFailed, decode
 from agent.journal import News
+from agent.mailbox import Cancel, Leave
 from agent.program import Program
 from agent.providers import OpenedContext
 from agent.redaction import redact
 from agent.report import Observer
 from agent.state import Checkpoint, RunState
+from agent.text import bounded
 from scheduler.lifecycle import Status
 from worker.claims import Claim
-from worker.journal import RedisJournal, budgets_of, marks_of
+from worker.journal import RedisJournal, arrivals_of, marks_of
 from worker.leases import Lease
+
+MOST_WORDS: Final = 2_000
+"""Characters that are kept of what went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,12 @@ class RunActor:
         self._told: list[Cancel | Leave] = []
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def crashes(self) -> int:
+        """How often the run has crashed at the step at which it stands; a step forward clears it."""
+        has_moved = self._driver is not None and self._driver.state.head.step > self.claim.claimed.step
+        return 0 if has_moved else self.claim.claimed.crashes
+
     def start(self, ended: Callable[["RunActor", Ended], None]) -> None:
         """Starts to move the run; `ended` is called once, on the loop, when the activation is over."""
         self._task = asyncio.create_task(self._live(ended), name=f"run {self.claim.run}")
@@ -108,8 +119,12 @@ class RunActor:
             log.error("record_broken", error=str(broken))
             event = RunFailed(reason="broken_record", error=str(broken))
             end = await self._give_up(self._journal.fail(event), str(broken))
+        except TooLarge as error:
+            log.error("too_large", error=str(error))
+            event = RunFailed(reason="result_too_large", error=str(error))
+            end = await self._give_up(self._journal.fail(event), str(error))
         except Exception as error:
-            words = redact(f"{type(error).__name__}: {error}")
+            words = bounded(redact(f"{type(error).__name__}: {error}"), MOST_WORDS)
             log.exception("activation_failed", error=words)
             end = await self._give_up(self._journal.release(words), words)
         finally:
@@ -129,8 +144,10 @@ class RunActor:
             session=claimed.session,
             tenant=claimed.tenant,
             agent=claimed.agent,
-            metadata=cast("dict[str, object]", from_json(claimed.metadata or b"{}")),
+            metadata=_metadata(claimed.metadata),
         )
+        news = News(cancel=claimed.cancel, arrived=arrivals_of(claimed.inbox))
+        lost = _left_open(claimed.open)
         dependencies = await self._served.context.for_run(identity)
         driver = Driver(
             identity,
@@ -145,9 +162,8 @@ class RunActor:
         self._driver = driver
         for message in self._told:
             driver.post(message)
-        news = News(cancel=claimed.cancel, added=budgets_of(claimed.inbox))
-        departure = await driver.drive(lost=_left_open(claimed.open), news=news)
-        return Ended(Status(departure.status), departure.why, departure.delay_ms)
+        departure = await driver.drive(lost=lost, news=news)
+        return Ended(Status(departure.status), self._journal.reason, departure.delay_ms)
 
     def _restored(self) -> RunState:
         """The state that the record says.
@@ -155,8 +171,10 @@ class RunActor:
         Raises:
             BrokenRecord: Checkpoint and events cannot be read, or do not fit together.
         """
-        claimed = self.claim.claimed
-        events = (Recorded(seq=e.seq, at=e.at, event=decode(e.body)) for e in self.claim.events)
+        claimed, stored = self.claim.claimed, self.claim.events
+        if isinstance(stored, BrokenRecord):
+            raise stored
+        events = (Recorded(seq=e.seq, at=e.at, event=decode(e.body)) for e in stored)
         state = RunState.restore(Checkpoint.of(claimed.state), events)
         if state.head.seq != claimed.seq:
             raise BrokenRecord(f"the record is at event {claimed.seq}, the last one that is there is {state.head.seq}")
@@ -170,4 +188,14 @@ class RunActor:
 def _left_open(text: bytes) -> Reservation | None:
     """The reservation of a model call that the last owner left open: `<token> <reservation>`."""
     _, _, reservation = text.partition(b" ")
-    return Reservation.model_validate_json(reservation) if reservation else None
+    try:
+        return Reservation.model_validate_json(reservation) if reservation else None
+    except ValueError as error:
+        raise BrokenRecord("the model call under way cannot be read") from error
+
+
+def _metadata(text: bytes) -> dict[str, object]:
+    try:
+        return cast("dict[str, object]", from_json(text or b"{}"))
+    except ValueError as error:
+        raise BrokenRecord("the metadata cannot be read") from error

@@ -6,19 +6,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, cast
 
 import structlog
+from pydantic_core import from_json
 
 from agent.budget import Budget, Reservation, Usage
-from agent.errors import LeaseLost, StoreUnavailable
-from agent.events import Event, RunFailed, RunReleased, encode
+from agent.errors import BrokenRecord, LeaseLost, StoreUnavailable
+from agent.events import AnswerKind, Event, RecordWentBack, RequestOpened, RunFailed, RunReleased, encode
 from agent.journal import Commit, News
+from agent.requests import Answer
 from agent.state import Mark
+from scheduler.inputs import Entry, NewAsk, PoisonEvent
 from scheduler.lifecycle import Status
 from scheduler.replies import Behind, Claimed, Committed, InboxEntry, Refused
 from scheduler.scripting import ScriptCall
-from scheduler.scripts import Entry, PoisonEvent, Scripts
+from scheduler.scripts import Scripts
 from worker.batches import Batches
 from worker.failpoints import reach
 from worker.leases import Lease
@@ -33,6 +36,9 @@ CommitCall = ScriptCall[Committed | Behind | Refused]
 
 class RedisJournal:
     """Commits one activation of one run.
+
+    Attributes:
+        reason: Why the run left `running`, in few words, once it has.
 
     Args:
         promoted: Called with the session's next run, where a commit ended this one, so that it is rung at once.
@@ -59,10 +65,12 @@ class RedisJournal:
         self._tenant = claimed.tenant
         self._ledger_fields = {metric: json.dumps([claimed.agent, model, claimed.tenant, metric]) for metric in METRICS}
         self._open: Reservation | None = None
+        self._stated = False  # the first commit says so itself: what an earlier owner left open is not open any more
         self._hold: list[Entry] = []
         self._step = claimed.step
         self._sent: deque[tuple[float, int, CommitCall]] = deque(maxlen=KEPT_COMMITS)
         self._promoted = promoted
+        self.reason = ""
         self._log = structlog.get_logger("pawl.journal")
 
     def wall_ms(self) -> int:
@@ -79,7 +87,7 @@ class RedisJournal:
 
         Raises:
             LeaseLost: Another worker owns the run now.
-                StoreError: Redis refuses this commit for good, such as one that is too large.
+            StoreError: Redis refuses this commit for good, such as one that is too large.
         """
         call = self._call(commit)
         reach("before_commit")
@@ -95,7 +103,7 @@ class RedisJournal:
             self._open, self._hold = None, []
         return News(
             cancel=committed.cancel,
-            added=budgets_of(committed.inbox),
+            arrived=arrivals_of(committed.inbox),
             over=f"the limit of tenant {self._tenant}" if committed.over else "",
             stayed=committed.own and commit.to != "running",
         )
@@ -123,7 +131,7 @@ class RedisJournal:
             self._run,
             token=self._lease.token,
             base=self._rev,
-            nonce=self._nonce(),
+            nonce=f"{self._nonce()}/end",  # whether the commit that failed was written or not
             to=to,
             events=[encode(event)],
             delay_ms=RELEASE_DELAY_MS if blame else None,
@@ -140,6 +148,7 @@ class RedisJournal:
         opening = self._opening(commit)
         stepped = commit.checkpoint.step != self._step
         self._step = commit.checkpoint.step
+        self.reason = _reason(commit.events[-1]) if commit.events and commit.to != "running" else ""
         return self._scripts.commit(
             self._run,
             token=self._lease.token,
@@ -149,7 +158,7 @@ class RedisJournal:
             events=[encode(event) for event in commit.events],
             delay_ms=commit.delay_ms,
             wait=commit.wait,
-            reason=_reason(commit.events[-1]) if commit.events and commit.to != "running" else "",
+            reason=self.reason,
             consumed=commit.acknowledged,
             step=commit.checkpoint.step if stepped else None,
             state=commit.checkpoint.to_bytes(),
@@ -158,13 +167,14 @@ class RedisJournal:
             settled=settled,
             hold=self._hold if opening else (),
             marks={call: None if mark is None else mark.value for call, mark in commit.marks.items()},
+            asks={request.request: _ask(request) for request in commit.requests},
         )
 
     def _opening(self, commit: Commit) -> bytes | None:
         """The model call that is under way behind the commit: b'' for none, None for the same as before."""
-        if commit.opening is self._open and commit.charge is None:
+        if self._stated and commit.opening is self._open and commit.charge is None:
             return None
-        self._open = commit.opening
+        self._stated, self._open = True, commit.opening
         if commit.opening is None:
             self._hold = []
             return b""
@@ -189,28 +199,31 @@ class RedisJournal:
             sent = time.monotonic()
             try:
                 reply = await self._batches.send(call)
+                if isinstance(reply, Behind):
+                    await self._replay(reply.rev)
+                    continue
             except StoreUnavailable as error:
                 self._log.warning("commit_waits", run=self._run, error=str(error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
                 continue
-            match reply:
-                case Committed():
-                    if reply.own:
-                        self._lease.granted(sent, self._lease_seconds)
-                    return reply
-                case Behind(rev=rev):
-                    await self._replay(rev)
-                case Refused(code=code):
-                    raise LeaseLost(f"{self._run}: {code}")
+            if isinstance(reply, Refused):
+                raise LeaseLost(f"{self._run}: {reply.code}")
+            if reply.own:
+                self._lease.granted(sent, self._lease_seconds)
+            return reply
 
     async def _replay(self, rev: int) -> None:
         """Redis lost commits of this owner: sends those that it still has once more."""
-        now = time.monotonic()
+        now, lost = time.monotonic(), self._rev - rev
         kept = [call for at, after, call in self._sent if after > rev and now - at < KEPT_SECONDS]
-        self._log.warning("record_went_back", run=self._run, lost=self._rev - rev, kept=len(kept))
-        if len(kept) < self._rev - rev:
-            raise LeaseLost(f"{self._run}: Redis lost {self._rev - rev} commits, of which {len(kept)} are still here")
+        self._log.warning("record_went_back", run=self._run, lost=lost, kept=len(kept))
+        if len(kept) < lost:
+            self._rev = rev
+            await self._end(Status.QUEUED, RecordWentBack(lost=lost), f"Redis lost {lost} commits", None)
+            raise LeaseLost(
+                f"{self._run}: Redis lost {lost} commits, and {len(kept)} are still here: it was given back"
+            )
         for call in kept:
             await self._batches.send(call)
 
@@ -218,9 +231,29 @@ class RedisJournal:
 METRICS: Final = ("model_calls", "input_tokens", "output_tokens", "cost_nanousd")
 
 
-def budgets_of(inbox: tuple[InboxEntry, ...]) -> tuple[Budget, ...]:
-    """The limits that were added meanwhile."""
-    return tuple(Budget.model_validate_json(entry.body) for entry in inbox if entry.kind == "top_up")
+def arrivals_of(inbox: tuple[InboxEntry, ...]) -> tuple[Budget | Answer, ...]:
+    """What came into the inbox, in order, in the engine's words.
+
+    Raises:
+        BrokenRecord: It cannot be read.
+    """
+    try:
+        return tuple(_arrival(entry) for entry in inbox)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BrokenRecord("the inbox cannot be read") from error
+
+
+def _arrival(entry: InboxEntry) -> Budget | Answer:
+    if entry.kind == "top_up":
+        return Budget.model_validate_json(entry.body)
+    body: dict[str, Any] = from_json(entry.body or b"{}")
+    kind: AnswerKind = cast("AnswerKind", entry.kind)
+    return Answer(entry.ask, kind, body.get("text") or body.get("reason") or "", body.get("arguments"))
+
+
+def _ask(request: RequestOpened) -> NewAsk:
+    kind = "reply" if request.kind == "clarification" else "approval"
+    return NewAsk(kind, request.deadline_ms)
 
 
 def marks_of(calls: Mapping[str, str]) -> dict[str, Mark]:

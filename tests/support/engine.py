@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 from agent.agent import Agent
 from agent.budget import Budget, Reservation
 from agent.context import RunIdentity
-from agent.driver import Departure, Driver
+from agent.driver import Driver
 from agent.events import Event, Recorded, RunCreated, decode, encode
 from agent.journal import Commit, News
+from agent.mailbox import Departure
 from agent.messages import Message, Role
 from agent.state import Checkpoint, Mark, RunState
 

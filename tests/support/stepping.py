@@ -14,18 +14,13 @@ from agent.events import (
     RunCreated,
     ToolReturned,
 )
+from agent.intents import AskModel, StartTools
 from agent.models.base import ModelReply
 from agent.models.scripted import ScriptedModel
+from agent.outcomes import failure_events, reply_events, tool_events
 from agent.program import Program
 from agent.state import Mark, RunState
-from agent.step import (
-    AskModel,
-    StartTools,
-    decide,
-    failure_events,
-    reply_events,
-    tool_events,
-)
+from agent.step import decide
 from agent.tools import tool
 from tests.support.engine import folded
 

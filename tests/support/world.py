@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from agent.agent import Agent
 from agent.budget import Budget
 from agent.context import ToolContext
-from agent.driver import Departure
 from agent.errors import ModelError
 from agent.events import (
     ModelReplied,
     RunCompleted,
     ToolReturned,
 )
+from agent.mailbox import Departure
 from agent.models.base import ModelReply, ModelRequest
 from agent.models.function import FunctionModel
 from agent.models.scripted import ScriptedModel, call, calls, say

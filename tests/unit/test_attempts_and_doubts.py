@@ -11,17 +11,12 @@ from agent.events import (
     RunFailed,
     RunResumed,
 )
+from agent.intents import Ended, Happen
 from agent.messages import INTERRUPTED
 from agent.models.scripted import call, calls
+from agent.outcomes import cancel_events, doubtful, lost_call_events
 from agent.program import Program
 from agent.state import Mark, RunState
-from agent.step import (
-    Ended,
-    Finish,
-    cancel_events,
-    doubtful,
-    lost_call_events,
-)
 from tests.support.engine import assert_valid
 from tests.support.stepping import answers, apply, asked, ended, failed, next_of, program, read, replied, start, started
 
@@ -82,8 +77,8 @@ def test_failed_attempts_that_are_billed_end_a_run_at_its_limit():
     for _ in range(2):
         failed(state, machine, ModelUnavailable("cut", billed=True))
     finish = next_of(state, machine)
-    assert isinstance(finish, Finish)
-    assert finish.event == RunBudgetExceeded(limit="max_model_calls", used="2", allowed="2")
+    assert isinstance(finish, Happen)
+    assert finish.events[0] == RunBudgetExceeded(limit="max_model_calls", used="2", allowed="2")
 
 
 def in_doubt(name: str) -> tuple[RunState, Program, list[Event], list[str]]:

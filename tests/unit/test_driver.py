@@ -9,7 +9,7 @@ import pytest
 from agent.agent import Agent
 from agent.budget import Budget, Usage
 from agent.context import RunIdentity
-from agent.driver import Cancel, Departure, Driver, Leave
+from agent.driver import Driver
 from agent.errors import LeaseLost, ModelUnavailable
 from agent.events import (
     BudgetChanged,
@@ -20,6 +20,7 @@ from agent.events import (
     ToolReturned,
 )
 from agent.journal import Commit, News
+from agent.mailbox import Cancel, Departure, Leave
 from agent.models.base import ModelRequest
 from agent.models.function import FunctionModel
 from agent.models.scripted import ScriptedModel, call, calls, say
@@ -224,7 +225,7 @@ def test_a_drain_during_a_wait_parks_the_run_for_the_rest_of_it():
 
 def test_a_top_up_is_folded_in_and_acknowledged_once():
     world, agent = world_of([call("pay"), say("done")], budget=Budget(max_steps=1))
-    journal = RecordingJournal(world.record, news=[News(added=[Budget(max_steps=4)])])
+    journal = RecordingJournal(world.record, news=[News(arrived=[Budget(max_steps=4)])])
     assert drive(agent, world.record, journal=journal).status == "completed"
     assert [commit.acknowledged for commit in world.record.commits].count(1) == 1
     (changed,) = world.record.all_of(BudgetChanged)
@@ -234,7 +235,7 @@ def test_a_top_up_is_folded_in_and_acknowledged_once():
 
 def test_a_top_up_that_meets_the_end_takes_it_back():
     world, agent = world_of([call("pay"), say("done")], budget=Budget(max_steps=1))
-    raised = News(added=[Budget(max_steps=4)], stayed=True)
+    raised = News(arrived=[Budget(max_steps=4)], stayed=True)
     journal = RecordingJournal(world.record, news=[News(), News(), raised])
     assert drive(agent, world.record, journal=journal) == Departure("completed")
     assert len(world.record.all_of(RunBudgetExceeded)) == 1
@@ -266,7 +267,7 @@ def test_news_from_before_the_activation_are_dealt_with_first():
     assert virtual_time.run(scene(News(cancel="user"), world, agent)) == Departure("cancelled")
     assert world.asked == []
     world, agent = world_of([say("done")], budget=Budget(max_steps=0))
-    assert virtual_time.run(scene(News(added=[Budget(max_steps=1)]), world, agent)) == Departure("completed")
+    assert virtual_time.run(scene(News(arrived=[Budget(max_steps=1)]), world, agent)) == Departure("completed")
     assert world.record.commits[0].acknowledged == 1
 
 

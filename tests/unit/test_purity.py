@@ -10,10 +10,23 @@ import agent.budget
 import agent.dialects.calls
 import agent.dialects.json
 import agent.dialects.tools
+import agent.intents
+import agent.outcomes
+import agent.requests
 import agent.state
 import agent.step
 
-PURE = [agent.step, agent.state, agent.budget, agent.dialects.calls, agent.dialects.json, agent.dialects.tools]
+PURE = [
+    agent.step,
+    agent.intents,
+    agent.outcomes,
+    agent.requests,
+    agent.state,
+    agent.budget,
+    agent.dialects.calls,
+    agent.dialects.json,
+    agent.dialects.tools,
+]
 
 
 @pytest.mark.parametrize("module", PURE, ids=lambda module: module.__name__)

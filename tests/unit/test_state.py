@@ -30,23 +30,13 @@ from agent.events import (
     decode,
     encode,
 )
+from agent.intents import AskModel, Ended, Happen, StartTools
 from agent.messages import INTERRUPTED, Role, ToolCall
 from agent.models.base import ModelReply, RawToolCall
 from agent.models.scripted import ScriptedModel
+from agent.outcomes import cancel_events, doubtful, failure_events, lost_call_events, reply_events, tool_events
 from agent.state import Checkpoint, Mark, RunState
-from agent.step import (
-    AskModel,
-    Ended,
-    Finish,
-    StartTools,
-    cancel_events,
-    decide,
-    doubtful,
-    failure_events,
-    lost_call_events,
-    reply_events,
-    tool_events,
-)
+from agent.step import decide
 from agent.tools import tool
 from tests.support.engine import assert_valid, folded
 
@@ -332,12 +322,12 @@ class AnyRun(RuleBasedStateMachine):
     def somebody_cancels(self) -> None:
         self.happened(cancel_events(self.state, self.program, self.asked(), "user", active_ms=0))
 
-    @precondition(lambda self: isinstance(decide(self.state, self.program, "r1", AT_ONCE), Finish))
+    @precondition(lambda self: isinstance(decide(self.state, self.program, "r1", AT_ONCE), Happen))
     @rule()
     def a_limit_ends_it(self) -> None:
         finish = decide(self.state, self.program, "r1", AT_ONCE)
-        assert isinstance(finish, Finish)
-        self.happened([finish.event])
+        assert isinstance(finish, Happen)
+        self.happened([finish.events[0]])
 
     @precondition(lambda self: self.state.head.ended in ("failed", "budget_exceeded"))
     @rule()

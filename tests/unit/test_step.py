@@ -15,18 +15,12 @@ from agent.events import (
     RunFailed,
     ToolReturned,
 )
+from agent.intents import AskModel, Ended, Happen, Hold
 from agent.messages import ToolCall
 from agent.models.base import ModelReply, Price, RawToolCall
 from agent.models.scripted import ScriptedModel, call, calls, say, with_usage
-from agent.step import (
-    RESULT_LIMIT,
-    AskModel,
-    Ended,
-    Finish,
-    Hold,
-    budget_note,
-    completed,
-)
+from agent.outcomes import RESULT_LIMIT, completed
+from agent.step import budget_note
 from agent.tools import tool
 from tests.support.engine import assert_valid
 from tests.support.stepping import AT_ONCE, Answer, answers, asked, ended, next_of, program, replied, start, started
@@ -130,9 +124,9 @@ def test_arguments_that_the_output_limit_cut_are_never_executed():
     for step in range(1, 5):
         assert answers(replied(state, machine, cut)) == [(f"{step}.0", "cut_off")]
     finish = next_of(state, machine)
-    assert isinstance(finish, Finish)
-    assert isinstance(finish.event, RunFailed)
-    assert finish.event.reason == "cut_off"
+    assert isinstance(finish, Happen)
+    assert isinstance(finish.events[0], RunFailed)
+    assert finish.events[0].reason == "cut_off"
 
 
 @pytest.mark.parametrize("content", [None, "", " \n"])
@@ -145,9 +139,9 @@ def test_empty_replies_are_asked_again_a_few_times_and_then_a_failure_of_their_o
         assert [type(event) for event in events] == [ModelReplied, ReplyRejected]
     assert all(message.content for message in state.history)
     finish = next_of(state, machine)
-    assert isinstance(finish, Finish)
-    assert isinstance(finish.event, RunFailed)
-    assert finish.event.reason == "empty_reply"
+    assert isinstance(finish, Happen)
+    assert isinstance(finish.events[0], RunFailed)
+    assert finish.events[0].reason == "empty_reply"
     assert state.head.usage.model_calls == 4
 
 
@@ -157,8 +151,8 @@ def test_the_budget_bounds_empty_replies_too():
     replied(state, machine, ModelReply())
     replied(state, machine, ModelReply())
     finish = next_of(state, machine)
-    assert isinstance(finish, Finish)
-    assert isinstance(finish.event, RunBudgetExceeded)
+    assert isinstance(finish, Happen)
+    assert isinstance(finish.events[0], RunBudgetExceeded)
 
 
 @pytest.mark.parametrize("output", [str, Answer])
@@ -215,8 +209,8 @@ def test_a_limit_ends_the_run_with_what_there_is_of_an_answer():
     replied(state, machine, ModelReply(content="So far: 41", tool_calls=[RawToolCall("read", "{}", "a")]))
     started(state, machine)
     ended(state, machine, "1.0")
-    assert next_of(state, machine) == Finish(
-        RunBudgetExceeded(limit="max_steps", used="1", allowed="1", partial="So far: 41")
+    assert next_of(state, machine) == Happen(
+        (RunBudgetExceeded(limit="max_steps", used="1", allowed="1", partial="So far: 41"),)
     )
 
 
@@ -224,9 +218,12 @@ def test_a_money_limit_without_a_price_ends_the_run():
     """case-114"""
     state, machine = start(Budget(max_cost_usd=Decimal(1))), program()
     finish = next_of(state, machine)
-    assert isinstance(finish, Finish)
-    assert isinstance(finish.event, RunFailed)
-    assert (finish.event.reason, "no price is known for scripted" in finish.event.error) == ("unknown_price", True)
+    assert isinstance(finish, Happen)
+    assert isinstance(finish.events[0], RunFailed)
+    assert (finish.events[0].reason, "no price is known for scripted" in finish.events[0].error) == (
+        "unknown_price",
+        True,
+    )
     free = program(model=ScriptedModel([], price=Price(Decimal(0), Decimal(0))))
     assert asked(state, free).reservation.cost_nanousd == 0
 

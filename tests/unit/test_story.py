@@ -10,6 +10,8 @@ from agent.events import (
     Recorded,
     RecordWentBack,
     ReplyRejected,
+    RequestAnswered,
+    RequestOpened,
     RunBudgetExceeded,
     RunCancelled,
     RunClaimed,
@@ -85,6 +87,8 @@ def test_a_resumed_run_keeps_what_it_was_before() -> None:
 def test_every_event_has_a_line_of_its_own() -> None:
     others: list[Event] = [
         BudgetChanged(budget=Budget(max_steps=9)),
+        RequestOpened(request="2.0", kind="approval", tool="pay", question="May it?"),
+        RequestAnswered(request="2.0", answer="reject", text="too much"),
         RecordWentBack(lost=2),
         RunResumed(),
         RunFailed(reason="refused", error="It said no."),

@@ -13,6 +13,8 @@ from agent.events import (
     Recorded,
     RecordWentBack,
     ReplyRejected,
+    RequestAnswered,
+    RequestOpened,
     RunBudgetExceeded,
     RunCancelled,
     RunClaimed,
@@ -27,6 +29,13 @@ from agent.events import (
 )
 from scheduler.client.run_info import moment
 from worker.cli.text import lasting, one_line
+
+ANSWERS = {
+    "reply": "was answered",
+    "approve": "was allowed",
+    "reject": "was not allowed",
+    "expired": "got no answer in time",
+}
 
 
 def event_line(recorded: Recorded) -> str:
@@ -51,6 +60,12 @@ def happened(event: Event) -> str:
         case ToolReturned():
             took = lasting(event.ms / 1000)
             return f"  {event.call} {one_line(event.name)}: {event.outcome} in {took}: {one_line(event.content)}"
+        case RequestOpened():
+            wanted = "an answer" if event.kind == "clarification" else "an approval"
+            return f"  {event.request} asks for {wanted}: {one_line(event.question)}"
+        case RequestAnswered():
+            said = f": {one_line(event.text)}" if event.text else ""
+            return f"  {event.request} {ANSWERS[event.answer]}{said}"
         case BudgetChanged():
             return f"budget: {event.budget.model_dump_json(exclude_none=True)}"
         case RunReleased():

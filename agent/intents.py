@@ -1,0 +1,54 @@
+"""What the step machine decides to do next. Values only."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.budget import Reservation
+from agent.dialects.base import Asking
+from agent.events import Event
+from agent.state import Ending, OpenCall
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the model for the next reply, within the reservation."""
+
+    asking: Asking
+    reservation: Reservation
+    request_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartTools:
+    """Start these calls now."""
+
+    calls: tuple[OpenCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nothing new to start: what is under way has to end first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happen:
+    """These events happen, by themselves: the end of the run, or what it asks of a person. Then decide again."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitPerson:
+    """Nothing can go on before a person has answered."""
+
+    wait: Literal["reply", "approval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run has ended."""
+
+    status: Ending
+
+
+Intent = AskModel | StartTools | Hold | Happen | AwaitPerson | Ended
