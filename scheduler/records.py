@@ -35,7 +35,7 @@ class RunRecord:
         moves: How often its status has changed; `status_at`: when it last did.
         expires_at: When its keys expire; None while it lives.
         fence: How often it was claimed; `token`: its owner's proof; `worker`: the owner. Both empty unless it is running.
-        rev: Commits so far; `seq`: events so far; `step`: the step it stands at.
+        rev: Commits so far; `last`: the nonce of the latest; `seq`: events so far; `step`: the step it stands at.
         open: The model call under way, or left open by an owner that is gone, after its token; `hold`: its reservations.
         over: The ledger that refused the last reservation.
         cancel: Why it was asked to end; `forgotten`: it is no part of its session's memory.
@@ -65,6 +65,7 @@ class RunRecord:
     token: str
     worker: str
     rev: int
+    last: str
     seq: int
     step: int
     state: bytes
@@ -140,6 +141,7 @@ def parse_record(run: str, fields: Mapping[bytes, bytes]) -> RunRecord:
         token=read.text("token"),
         worker=read.text("worker"),
         rev=read.number("rev"),
+        last=read.text("last"),
         seq=read.number("seq"),
         step=read.number("step"),
         state=read.blob("state"),

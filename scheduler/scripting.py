@@ -29,7 +29,7 @@ class Script:
     """One Lua file, with the prelude before it."""
 
     name: str
-    text: str
+    text: str = field(repr=False)
     sha: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class ScriptCall(Generic[R_co]):
     """One intention. Sending it twice does no more than sending it once."""
 
     script: Script
-    keys: Sequence[str | bytes]
+    keys: Sequence[str | bytes] = field(repr=False)
     arguments: Sequence[Argument]
     read: Callable[[Reply], R_co]
 

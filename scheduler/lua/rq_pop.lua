@@ -1,9 +1,9 @@
--- Takes run ids from RQ's queues, the first queue first, each into the intermediate list of its queue.
---
--- KEYS   1 RQ's mark that workers are suspended   2, 3 a queue and its intermediate list   4, 5 the next …
--- ARGV   1 how many at most
--- Reply  suspended | taken, then the number of the queue and the run id of each
--- Makes no transition of the record. Not to be sent again: what a lost reply took is rung again when its time comes.
+-- rq_pop: run ids are taken from RQ's queues, the first queue first, each into the intermediate list of its queue.
+-- Stands alone: no prelude. Not to be sent again: what a lost reply took is rung again when its time comes.
+-- Keys: 1 RQ's mark that workers are suspended, 2 and 3 a queue and its intermediate list, 4 and 5 the next, ...
+-- Arguments: 1 how many at most
+-- Replies: suspended | taken, then the number of the queue and the run of each
+-- Moves: none
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return {'suspended'}
