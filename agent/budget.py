@@ -189,6 +189,22 @@ def low(budget: Budget, rest: Mapping[str, Amount]) -> dict[str, Amount]:
     return {name: amount for name, amount in rest.items() if float(amount) < float(getattr(budget, name)) * LOW_SHARE}
 
 
+def out_of_time(budget: Budget, elapsed: Elapsed) -> Breach | None:
+    """The limit of time that is used up, if one is."""
+    for limit, used, allowed in (
+        ("max_active_seconds", elapsed.active_ms / 1000, budget.max_active_seconds),
+        ("max_wall_seconds", elapsed.wall_ms / 1000, budget.max_wall_seconds),
+    ):
+        if allowed is not None and used >= allowed:
+            return Breach(limit, f"{used:g}", f"{allowed:g}")
+    return None
+
+
+def wall_ms_left(budget: Budget, elapsed: Elapsed) -> int | None:
+    """Milliseconds until the wall time of a run is over; None without that limit."""
+    return None if budget.max_wall_seconds is None else max(int(budget.max_wall_seconds * 1000) - elapsed.wall_ms, 0)
+
+
 def reserve(
     budget: Budget,
     usage: Usage,
@@ -206,9 +222,9 @@ def reserve(
         input_tokens: The (estimated) size of the request.
         wanted_output: Output tokens that the agent asks for; 4,096 where it does not say.
     """
+    if (over := out_of_time(budget, elapsed)) is not None:
+        return over
     for limit, used, allowed in (
-        ("max_active_seconds", elapsed.active_ms / 1000, budget.max_active_seconds),
-        ("max_wall_seconds", elapsed.wall_ms / 1000, budget.max_wall_seconds),
         ("max_steps", step, budget.max_steps),
         ("max_model_calls", usage.model_calls, budget.max_model_calls),
     ):

@@ -11,7 +11,7 @@ import random
 from collections.abc import Coroutine, Sequence
 from typing import Final
 
-from agent.budget import Amount, Breach, Budget, Elapsed, Reservation, Usage, left
+from agent.budget import Amount, Breach, Budget, Elapsed, Reservation, Usage, left, wall_ms_left
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
 from agent.events import (
@@ -168,7 +168,8 @@ class Driver:
             ms = max(int((self._retry_at - self._now()) * 1000), 0)
             if self._leave is not None or (self._hold_ms is not None and ms > self._hold_ms):
                 self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
-                return Release("waiting", "waiting", "rate_limit", ms)
+                left_ms = self._wall_ms_left()
+                return Release("waiting", "waiting", "rate_limit", ms if left_ms is None else min(ms, left_ms))
             return Pause(ms) if self._timer is None else Hold()
         if self._asked is not None:
             return Hold()
@@ -178,7 +179,7 @@ class Driver:
             return self._plan()
         if isinstance(intent, AwaitPerson):
             self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
-            return Release("waiting", "waiting", intent.wait, None)
+            return Release("waiting", "waiting", intent.wait, self._wall_ms_left())
         if isinstance(intent, AskModel):
             if self._leave is not None:
                 return self._give_back(self._leave)
@@ -351,6 +352,9 @@ class Driver:
 
     async def _run_tool(self, open_call: OpenCall) -> None:
         await self._journal.permit()
+        tool = self._program.registry.get_tool(open_call.call.name)
+        if tool is not None and not tool.idempotent:
+            await self._journal.secure()
         head = self.state.head
         call = ToolContext(
             run_id=self._identity.run_id,
@@ -369,6 +373,9 @@ class Driver:
     def _budget_left(self) -> dict[str, Amount]:
         head = self.state.head
         return left(head.budget, head.usage, head.step, self._elapsed())
+
+    def _wall_ms_left(self) -> int | None:
+        return wall_ms_left(self.state.head.budget, self._elapsed())
 
     def _ms_since(self, start: float) -> int:
         return int((self._now() - start) * 1000)

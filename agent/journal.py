@@ -83,6 +83,10 @@ class Journal(Protocol):
         """Returns once it is sure that this process still owns the run: called before every effect outside."""
         ...
 
+    async def secure(self) -> None:
+        """Returns once the commits so far are as safe as the settings ask: called before an effect that must not be repeated."""
+        ...
+
     def wall_ms(self) -> int:
         """Milliseconds since the run was submitted, by the store's clock."""
         ...
@@ -105,6 +109,9 @@ class MemoryJournal:
 
     async def permit(self) -> None:
         """Nobody else can own the run."""
+
+    async def secure(self) -> None:
+        """Nothing here outlives the process."""
 
     def wall_ms(self) -> int:
         """Milliseconds since the journal was made."""

@@ -5,7 +5,7 @@ A step is one reply of the model and the tool calls that it asks for. `decide` l
 the events of an outcome together with the announcement of what is decided next, and only then performs it.
 """
 
-from agent.budget import Breach, Elapsed, in_words, left, low, reserve
+from agent.budget import Breach, Elapsed, in_words, left, low, out_of_time, reserve
 from agent.dialects.base import Asking
 from agent.events import RunFailed
 from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Intent, StartTools
@@ -21,7 +21,7 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
     if head.ended:
         return Ended(head.ended)
     if state.exchange is not None:
-        return _work_on(state.exchange, program, elapsed)
+        return _work_on(state, state.exchange, program, elapsed)
     if head.unusable >= program.max_unusable:
         reason = head.unusable_reason or "unusable_reply"
         error = f"{head.unusable} replies in a row could not be used (the last one: {reason})"
@@ -64,8 +64,11 @@ def budget_note(state: RunState, elapsed: Elapsed) -> str | None:
     return f"[Budget left: {words}. Come to an end before it is used up.]"
 
 
-def _work_on(exchange: Exchange, program: Program, elapsed: Elapsed) -> Intent:
-    """The next move within an exchange: ask a person, start tools, or wait."""
+def _work_on(state: RunState, exchange: Exchange, program: Program, elapsed: Elapsed) -> Intent:
+    """The next move within an exchange: ask a person, start tools, or wait; the end, where no time is left for that."""
+    over = out_of_time(state.head.budget, elapsed)
+    if over and not any(open_call.mark is Mark.STARTED for open_call in exchange.unanswered):
+        return Happen((exceeded(state, over),))
     startable = _startable(exchange, program)
     asking = [(call, tool) for call in startable if (tool := program.registry.get_tool(call.call.name)) is not None]
     asking = [(call, tool) for call, tool in asking if needs_person(call, tool)]

@@ -62,6 +62,7 @@ DERIVED = {
 
 OTHERS = {
     "swept-at": (Life.FIXED, "string: ms of the last sweep"),
+    "fsync": (Life.FIXED, "string: written to wait for the disk or a replica behind everything before it"),
     "cards": (Life.FIXED, "hash: agent -> what workers published of it"),
     "usage": (Life.LEDGER, "hash by day: used:<field>, held:<field>, limit:<field>"),
     "tenant": (Life.FIXED, "hash by tenant: likewise"),
@@ -196,6 +197,10 @@ class Keys:
     @property
     def swept_at(self) -> str:
         return self._key("swept-at")
+
+    @property
+    def fsync(self) -> str:
+        return self._key("fsync")
 
     @property
     def cards(self) -> str:

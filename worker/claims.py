@@ -1,13 +1,16 @@
 """From the ids that RQ hands out to runs that this worker owns: claims in one pipeline, their events in another."""
 
+import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import structlog
 from redis.asyncio import Redis
 
+from agent.errors import BrokenRecord, StoreUnavailable
 from agent.events import RunClaimed, encode
 from agent.state import SCHEMA_VERSION
 from scheduler.histories import histories
@@ -18,12 +21,18 @@ from scheduler.rq_bridge import Popped
 from scheduler.scripting import run_many
 from scheduler.scripts import Scripts
 
+AGAIN_SECONDS: Final = 0.1
+"""Pause before what Redis did not answer is sent again."""
+
+Answer = TypeVar("Answer")
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A run that this worker owns from now on.
 
     Attributes:
+        events: All of them, or why they cannot be read.
         sent: When the claim was sent, on the monotonic clock: the lease counts from here.
     """
 
@@ -31,7 +40,7 @@ class Claim:
     queue: str
     activation: str
     claimed: Claimed
-    events: Sequence[StoredEvent]
+    events: Sequence[StoredEvent] | BrokenRecord
     sent: float
 
 
@@ -41,6 +50,13 @@ class Rooms:
 
     for_one_crash: int
     for_more: int
+
+    def without(self, crashes: Sequence[int]) -> "Rooms":
+        """What is left beside runs that have crashed so often."""
+        return Rooms(
+            self.for_one_crash - sum(times == 1 for times in crashes),
+            self.for_more - sum(times > 1 for times in crashes),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,14 @@ class Claims:
     granted: list[Claim]
     refused: list[Popped]
     ended: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A claim on its way; the activation is made once, so that it may be sent again."""
+
+    one: Popped
+    activation: str
 
 
 class Claimer:
@@ -77,47 +101,71 @@ class Claimer:
         """Claims what it can.
 
         Raises:
-            StoreUnavailable: Redis did not answer. Claims that were granted run out by themselves.
+            StoreUnavailable: Redis did not answer for long. Claims that were granted run out by themselves.
         """
-        activations = [secrets.token_hex(8) for _ in popped]
+        requests = [_Request(one, secrets.token_hex(8)) for one in popped]
         sent = time.monotonic()
-        replies = await run_many(
-            self._redis,
+        granted, refused = await self._send(requests, rooms)
+        suspects = [request for request, reply in refused if isinstance(reply, Refused) and reply.code == "suspect"]
+        if suspects:  # room was counted for the whole batch; there may be more of it for these alone
+            refused = [(request, reply) for request, reply in refused if request not in suspects]
+            left = rooms.without([claimed.crashes for _, claimed in granted])
+            more, still_refused = await self._send(suspects, left)
+            granted, refused = granted + more, refused + still_refused
+        for request, reply in refused:
+            await self._explain(request, reply)
+        runs = [request.one.run_id for request, _ in granted]
+        events = await self._surely(lambda: histories(self._redis, self._scripts.keys, runs))
+        return Claims(
             [
-                self._scripts.claim(
-                    run,
-                    activation=activation,
-                    worker=self._worker,
-                    newest_schema=SCHEMA_VERSION,
-                    event=self._event,
-                    agents=self._agents,
-                    # Room is counted before the batch: of the runs with crashes, at most one comes in each.
-                    room_for_one_crash=rooms.for_one_crash > 0 and len(popped) <= rooms.for_one_crash,
-                    room_for_more=rooms.for_more > 0 and len(popped) == 1,
-                )
-                for (run, _), activation in zip(popped, activations, strict=True)
+                Claim(request.one.run_id, request.one.queue, request.activation, claimed, history, sent)
+                for (request, claimed), history in zip(granted, events, strict=True)
             ],
+            [request.one for request, _ in refused],
+            [request.one.run_id for request, reply in refused if isinstance(reply, Refused) and reply.code in ENDED],
         )
-        granted: list[tuple[Popped, str, Claimed]] = []
-        refused: list[Popped] = []
-        ended: list[str] = []
-        for one, activation, reply in zip(popped, activations, replies, strict=True):
-            if isinstance(reply, Claimed):
-                granted.append((one, activation, reply))
-            else:
-                refused.append(one)
-                if isinstance(reply, Refused) and reply.code in ENDED:
-                    ended.append(one.run_id)
-                await self._explain(one, activation, reply)
-        events = await histories(self._redis, self._scripts.keys, [one.run_id for one, _, _ in granted])
-        claims = [
-            Claim(one.run_id, one.queue, activation, claimed, history, sent)
-            for (one, activation, claimed), history in zip(granted, events, strict=True)
-        ]
-        return Claims(claims, refused, ended)
 
-    async def _explain(self, one: Popped, activation: str, reply: Refused | Exception) -> None:
+    async def _send(
+        self, requests: Sequence["_Request"], rooms: Rooms
+    ) -> tuple[list[tuple["_Request", Claimed]], list[tuple["_Request", Refused | Exception]]]:
+        """Sends claims together: those granted, and those refused. As many as there is room for may be of suspects."""
+        calls = [
+            self._scripts.claim(
+                request.one.run_id,
+                activation=request.activation,
+                worker=self._worker,
+                newest_schema=SCHEMA_VERSION,
+                event=self._event,
+                agents=self._agents,
+                room_for_one_crash=place < rooms.for_one_crash,
+                room_for_more=place < rooms.for_more,
+            )
+            for place, request in enumerate(requests)
+        ]
+        replies = await self._surely(lambda: run_many(self._redis, calls))
+        granted: list[tuple[_Request, Claimed]] = []
+        refused: list[tuple[_Request, Refused | Exception]] = []
+        for request, reply in zip(requests, replies, strict=True):
+            if isinstance(reply, Claimed):
+                granted.append((request, reply))
+            else:
+                refused.append((request, reply))
+        return granted, refused
+
+    async def _surely(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Sends again what Redis did not answer, for as long as a lease: the runs may be this worker's by now."""
+        deadline = time.monotonic() + self._scripts.policy.lease_ms / 1000
+        while True:
+            try:
+                return await send()
+            except StoreUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _explain(self, request: "_Request", reply: Refused | Exception) -> None:
         """Says why a run was not taken; one that this worker cannot run is put off, with a reason that people see."""
+        one = request.one
         if isinstance(reply, Exception):
             self._log.error("claim_failed", run=one.run_id, error=f"{type(reply).__name__}: {reply}")
             return
@@ -133,4 +181,4 @@ class Claimer:
                 self._log.debug("claim_refused", run=one.run_id, why=reply.code, detail=reply.detail)
                 return
         self._log.warning("run_deferred", run=one.run_id, reason=reason)
-        await run_many(self._redis, [self._scripts.defer(one.run_id, deferral=activation, reason=reason)])
+        await run_many(self._redis, [self._scripts.defer(one.run_id, deferral=request.activation, reason=reason)])

@@ -23,6 +23,7 @@ from scheduler.replies import Behind, Claimed, Committed, InboxEntry, Refused
 from scheduler.scripting import ScriptCall
 from scheduler.scripts import Scripts
 from worker.batches import Batches
+from worker.durability import Durability
 from worker.failpoints import reach
 from worker.leases import Lease
 
@@ -52,6 +53,7 @@ class RedisJournal:
         batches: Batches,
         *,
         model: str,
+        durability: Durability,
         promoted: Callable[[str], None],
     ) -> None:
         self._run = lease.run
@@ -69,6 +71,7 @@ class RedisJournal:
         self._hold: list[Entry] = []
         self._step = claimed.step
         self._sent: deque[tuple[float, int, CommitCall]] = deque(maxlen=KEPT_COMMITS)
+        self._durability = durability
         self._promoted = promoted
         self.reason = ""
         self._log = structlog.get_logger("pawl.journal")
@@ -81,6 +84,10 @@ class RedisJournal:
         """Waits until a renewal is so fresh that nobody else can own the run."""
         while time.monotonic() >= self._lease.deadline:  # noqa: ASYNC110 - another thread moves the deadline
             await asyncio.sleep(0.05)
+
+    async def secure(self) -> None:
+        """Waits for the disk or a replica, where the settings ask for it."""
+        await self._durability.wait()
 
     async def commit(self, commit: Commit) -> News:
         """Writes one commit, however long Redis is away.

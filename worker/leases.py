@@ -107,6 +107,8 @@ class LeaseKeeper:
                 self._renew(connection)
             except StoreUnavailable as error:
                 self._log.warning("lease_renewal_failed", error=str(error))
+            except Exception:  # whatever it is: without this thread all runs are lost
+                self._log.exception("lease_renewal_failed")
         connection.close()
 
     def _answer(self) -> None:

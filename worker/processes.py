@@ -8,16 +8,18 @@ import contextlib
 import secrets
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import structlog
+from redis.exceptions import RedisError
 
-from agent.errors import StoreUnavailable
+from agent.errors import StoreError
 from scheduler.deployment import Deployment
 from scheduler.store import Store
 from scheduler.sweeps.leases import Reaper
 from scheduler.sweeps.rings import Ringer
+from worker.rq_worker import forget_worker
 from worker.service import worker_name
 
 SHORT_LIFE_SECONDS: Final = 5.0
@@ -56,13 +58,23 @@ class Processes:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
-        redis = self._deployment.connect()
+        redis, blocking = self._deployment.connect(), self._deployment.connect_blocking(connections=1)
         store = Store(redis, self._deployment.scripts)
         reaper = Reaper(redis, store, Ringer(redis, store))
+
+        async def free(name: str) -> None:
+            """The runs of a dead child need not wait for their leases to run out, and RQ forgets it."""
+            try:
+                _log.info("leases_freed", child=name, runs=await reaper.free(name))
+                await asyncio.to_thread(forget_worker, blocking, name)
+            except (StoreError, RedisError, OSError) as error:
+                _log.warning("leases_not_freed", child=name, error=str(error))
+
         try:
-            codes = await asyncio.gather(*(self._keep(reaper) for _ in range(self._count)))
+            codes = await asyncio.gather(*(self._keep(free) for _ in range(self._count)))
         finally:
             await redis.aclose()
+            blocking.close()
         return int(any(codes))
 
     def _end(self) -> None:
@@ -72,7 +84,7 @@ class Processes:
             with contextlib.suppress(ProcessLookupError):
                 child.send_signal(signal.SIGTERM)
 
-    async def _keep(self, reaper: Reaper) -> int:
+    async def _keep(self, free: Callable[[str], Awaitable[None]]) -> int:
         """Keeps one place filled. Returns the last child's exit code."""
         pause = 0.0
         while True:
@@ -89,7 +101,7 @@ class Processes:
             del self._children[name]
             if code != 0:
                 _log.error("process_died", child=name, process=child.pid, code=code)
-                await self._free(reaper, name)
+                await free(name)
             if self._ending.is_set():
                 return code
             if code == 0:
@@ -113,11 +125,3 @@ class Processes:
             _log.error("process_killed", process=child.pid)
             child.kill()
         return await ended
-
-    async def _free(self, reaper: Reaper, name: str) -> None:
-        """Its runs need not wait for their leases to run out."""
-        try:
-            freed = await reaper.free(name)
-            _log.info("leases_freed", child=name, runs=freed)
-        except StoreUnavailable as error:
-            _log.warning("leases_not_freed", child=name, error=str(error))

@@ -15,8 +15,8 @@ import structlog
 from redis.exceptions import RedisError
 
 from agent.agent import Agent
-from agent.driver import Cancel
 from agent.errors import StoreError
+from agent.mailbox import Cancel
 from scheduler.cards import AgentCard
 from scheduler.deployment import Deployment
 from scheduler.published import Cards
@@ -25,14 +25,16 @@ from scheduler.store import Store
 from scheduler.sweeps import Sweeper
 from worker.actor import ServedAgent
 from worker.batches import Batches
+from worker.cancelling import cancelled
 from worker.claims import Claimer
+from worker.durability import Durability
 from worker.leases import LeaseKeeper
 from worker.rq_worker import BEAT_SECONDS, AgentWorker
 from worker.steplog import StepLog
 from worker.supervisor import Supervisor
 
 MOST_CLAIMS: Final = 100
-WAIT_SECONDS: Final = 1.0
+WAIT_SECONDS: Final = 3.0
 FULL_SECONDS: Final = 1.0
 CARD_SECONDS: Final = 60.0
 CARD_LIFE_SECONDS: Final = 300.0
@@ -148,11 +150,13 @@ class _Worker:
             on_stop=lambda run: self._supervisor.tell(run, Cancel("rq")),
         )
         self._sweeper = Sweeper(self._redis, self._store, self._queues, busy=lambda: self._supervisor.running > 0)
+        self._durability = Durability(self._redis, deployment.keys, settings.sync_effects)
         self._supervisor = Supervisor(
             served,
             scripts,
             Batches(self._redis),
             self._face,
+            durability=self._durability,
             ringer=self._sweeper.ringer,
             mender=self._sweeper.mender,
             concurrency=options.concurrency,
@@ -173,6 +177,7 @@ class _Worker:
     async def work(self) -> None:
         """Registers, works, drains, leaves."""
         await self._store.now()  # a clear error where Redis cannot be reached
+        await self._durability.check()
         await self._face.register()
         await self._publish()
         self._keeper.start()
@@ -187,16 +192,17 @@ class _Worker:
             self._every(PARENT_SECONDS, self._look_for_parent),
         ):
             taking = asyncio.create_task(self._take_runs())
-            await asyncio.wait(
-                [taking, asyncio.create_task(self._ending.asked.wait())], return_when=asyncio.FIRST_COMPLETED
-            )
+            asked = asyncio.create_task(self._ending.asked.wait())
+            await asyncio.wait([taking, asked], return_when=asyncio.FIRST_COMPLETED)
+            asked.cancel()
             if not taking.done():
                 await self._face.interrupt()
             await taking
             await self._drain()
 
     async def close(self) -> None:
-        """Leaves RQ's books and closes the connections."""
+        """Hands over what is left where something went wrong, leaves RQ's books and closes the connections."""
+        await self._supervisor.drain(0.0)
         self._keeper.close()
         try:
             await self._face.unregister()
@@ -217,10 +223,10 @@ class _Worker:
         draining = asyncio.create_task(self._supervisor.drain(self._options.grace))
         urged = asyncio.create_task(self._ending.urged.wait())
         await asyncio.wait([draining, urged], return_when=asyncio.FIRST_COMPLETED)
+        urged.cancel()
         if not draining.done():
             draining.cancel()
             await self._supervisor.drain(0.0)
-        urged.cancel()
         _log.info("drained", runs=runs, seconds=round(time.monotonic() - started, 1))
 
     async def _take_runs(self) -> None:
@@ -264,7 +270,8 @@ class _Worker:
     async def _wait_for_room(self) -> None:
         """Waits for an actor to end; where others wait in the queues, asks the oldest runs to give up their places."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._supervisor.changed(), FULL_SECONDS)
+            async with asyncio.timeout(FULL_SECONDS):
+                await self._supervisor.changed()
             return
         waiting = sum([await self._redis.llen(queue_keys(queue).queue) for queue in self._queues])
         if waiting:
@@ -317,5 +324,4 @@ async def _together(*works: Any) -> AsyncGenerator[None]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(work) for work in works]
         yield
-        for task in tasks:
-            task.cancel()
+        await cancelled(*tasks)

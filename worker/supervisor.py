@@ -1,15 +1,18 @@
 """Watches over the actors of one worker process: starts them, keeps RQ's books in step, makes room, drains."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 import structlog
+from redis.exceptions import RedisError
 
-from agent.driver import Cancel, Leave
 from agent.errors import StoreError
+from agent.mailbox import Cancel, Leave
+from agent.redaction import redact
 from agent.report import Observer
 from scheduler.lifecycle import Status
 from scheduler.policy import Policy
@@ -21,12 +24,16 @@ from scheduler.sweeps.rings import Ringer
 from worker.actor import Ended, RunActor, ServedAgent
 from worker.batches import Batches
 from worker.claims import Claim, Rooms
+from worker.durability import Durability
 from worker.journal import RedisJournal
 from worker.leases import Lease, LeaseKeeper
 from worker.rq_worker import AgentWorker
 
 ROOM_FOR_ONE_CRASH: Final = 32
 """Runs with one crash at their step that share a process; of those with more there is one."""
+
+HAND_OVER_SECONDS: Final = 10.0
+"""How long Redis may take to answer to a drain."""
 
 SLICE_SECONDS: Final = 5.0
 """A run that has been here for less is not asked to make room for others."""
@@ -48,6 +55,7 @@ class Supervisor:
         batches: Batches,
         face: AgentWorker,
         *,
+        durability: Durability,
         ringer: Ringer,
         mender: Mender,
         concurrency: int,
@@ -58,6 +66,7 @@ class Supervisor:
         self._scripts = scripts
         self._batches = batches
         self._face = face
+        self._durability = durability
         self._ringer = ringer
         self._mender = mender
         self._concurrency = concurrency
@@ -78,11 +87,7 @@ class Supervisor:
     @property
     def rooms(self) -> Rooms:
         """What there is room for, by crashes."""
-        crashed = [actor.claim.claimed.crashes for actor in self._actors.values() if actor.claim.claimed.crashes]
-        return Rooms(
-            for_one_crash=ROOM_FOR_ONE_CRASH - sum(crashes == 1 for crashes in crashed),
-            for_more=1 - sum(crashes > 1 for crashes in crashed),
-        )
+        return Rooms(ROOM_FOR_ONE_CRASH, 1).without([actor.crashes for actor in self._actors.values()])
 
     @property
     def running(self) -> int:
@@ -90,7 +95,7 @@ class Supervisor:
         return len(self._actors)
 
     async def changed(self) -> None:
-        """Returns when an actor has ended."""
+        """Returns when an actor has ended. To be awaited as it stands: what ends before it waits goes unnoticed."""
         self._changed.clear()
         await self._changed.wait()
 
@@ -102,7 +107,13 @@ class Supervisor:
         lease.granted(claim.sent, self._scripts.policy.lease_ms / 1000)
         served = self._served[claimed.agent]
         journal = RedisJournal(
-            claimed, lease, self._scripts, self._batches, model=served.program.model.name, promoted=self._ring
+            claimed,
+            lease,
+            self._scripts,
+            self._batches,
+            model=served.program.model.name,
+            durability=self._durability,
+            promoted=self._ring,
         )
         actor = RunActor(claim, served, journal, lease, self._observer(claim), max_steps=self._max_steps)
         self._actors[claim.activation] = actor
@@ -149,22 +160,22 @@ class Supervisor:
         for actor in list(self._actors.values()):
             actor.tell(Leave("drain"))
         await self._until_empty(grace)
-        while self._actors:
+        if self._actors:
             left = list(self._actors.values())
             self._log.info("handing_over", runs=len(left))
             for actor in left:
                 actor.tell(Leave("drain", at_once=True))
-            await self._until_empty(5.0)
-        if self._afterwards:
-            await asyncio.wait(self._afterwards, timeout=5.0)
+            await self._until_empty(HAND_OVER_SECONDS)
+        if self._actors:
+            self._log.error("left_behind", runs=len(self._actors), why="Redis does not answer; their leases run out")
+        elif self._afterwards:
+            await asyncio.wait(self._afterwards, timeout=HAND_OVER_SECONDS)
 
     async def _until_empty(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self._actors and (left := deadline - time.monotonic()) > 0:
-            try:
-                await asyncio.wait_for(self.changed(), left)
-            except TimeoutError:
-                return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._actors:
+                    await self.changed()
 
     def _ended(self, actor: RunActor, ended: Ended) -> None:
         claim = actor.claim
@@ -186,14 +197,20 @@ class Supervisor:
             if ended.status is Status.QUEUED and not ended.delay_ms:
                 await self._ringer.ring([ToRing(claim.run, claim.queue)])
             await self._mender.fulfil(claim.run, await told)
-        except (StoreError, OSError) as error:
+        except (StoreError, RedisError, OSError) as error:
             self._log.warning("rq_lags", run=claim.run, error=str(error))
 
     def _ring(self, run: str) -> None:
         """Rings the next run of a session, whose turn has come."""
-        ringing = asyncio.create_task(self._ringer.ring_next(run))
+        ringing = asyncio.create_task(self._ring_next(run))
         self._afterwards.add(ringing)
         ringing.add_done_callback(self._afterwards.discard)
+
+    async def _ring_next(self, run: str) -> None:
+        try:
+            await self._ringer.ring_next(run)
+        except StoreError as error:
+            self._log.warning("not_rung", run=run, error=str(error))  # a sweep rings it
 
     def _standing(
         self, claim: Claim, status: Status, *, since_ms: int | None = None, ended: Ended | None = None
@@ -210,7 +227,7 @@ class Supervisor:
             since=now if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC),
             retention_seconds=retention_seconds(self._scripts.policy),
             due=due,
-            reason=ended.reason if ended else "",
+            reason=redact(ended.reason) if ended else "",
         )
 
 

@@ -9,7 +9,7 @@ from agent.budget import Budget, Reservation
 from agent.context import RunIdentity
 from agent.driver import Driver
 from agent.events import Event, Recorded, RunCreated, decode, encode
-from agent.journal import Commit, News
+from agent.journal import NO_NEWS, Commit, News
 from agent.mailbox import Departure
 from agent.messages import Message, Role
 from agent.state import Checkpoint, Mark, RunState
@@ -84,6 +84,8 @@ class RecordingJournal:
         self._crash_before = crash_before
         self._crash_after = crash_after
         self._count = 0
+        self.secured = 0
+        self.wall = 0
 
     async def commit(self, commit: Commit) -> News:
         """Stores it, unless the process ends here."""
@@ -99,9 +101,13 @@ class RecordingJournal:
     async def permit(self) -> None:
         """Nobody else owns the run."""
 
+    async def secure(self) -> None:
+        """Counts how often an effect waited."""
+        self.secured += 1
+
     def wall_ms(self) -> int:
-        """No time passes outside."""
-        return 0
+        """As the test says."""
+        return self.wall
 
     def _store(self, commit: Commit) -> None:
         record = self.record
@@ -124,6 +130,7 @@ async def activate(
     *,
     started: Callable[[Driver], None] | None = None,
     max_steps: int | None = None,
+    news: News = NO_NEWS,
 ) -> Departure:
     """One activation of a run, from what is durable of it.
 
@@ -140,7 +147,7 @@ async def activate(
     )
     if started is not None:
         started(driver)
-    return await driver.drive(lost=record.open)
+    return await driver.drive(lost=record.open, news=news)
 
 
 def folded(events: Iterable[Event]) -> RunState:

@@ -55,6 +55,7 @@ def test_every_script_of_the_table_exists() -> None:
 
 
 def test_the_prelude_knows_the_same_words() -> None:
+    assert table("UNENDED", PRELUDE) == LIVE
     assert table("ENDED", PRELUDE) == ENDED
     assert table("RESUMABLE", PRELUDE) == RESUMABLE
     assert table("OVERTAKES", PRELUDE) == OVERTAKES

@@ -1,0 +1,67 @@
+"""Waits and effects: a question parks the run, its wall time ends the wait, an effect waits until its record is safe."""
+
+from agent.agent import Agent
+from agent.budget import Budget
+from agent.events import RequestOpened, RunBudgetExceeded, ToolReturned
+from agent.journal import News
+from agent.mailbox import Departure
+from agent.models.scripted import ScriptedModel, call, calls, say
+from agent.requests import Answer, question_tool
+from agent.tools import tool
+from tests.support import virtual_time
+from tests.support.engine import Record, RecordingJournal, activate
+
+
+@tool
+async def pay() -> str:
+    """Pays."""
+    return "paid"
+
+
+@tool(idempotent=True)
+async def look() -> str:
+    """Looks."""
+    return "seen"
+
+
+def asking(budget: Budget | None = None) -> Agent[str]:
+    replies = [call("ask_user", question="Which?"), say("done")]
+    return Agent("Ask.", tools=[question_tool()], model=ScriptedModel(replies), budget=budget or Budget())
+
+
+def test_a_question_parks_the_run_and_the_answer_lets_it_go_on_once():
+    record = Record.created()
+    assert virtual_time.run(activate(asking(), record)).status == "waiting"
+    parked = record.commits[-1]
+    assert (parked.to, parked.wait, parked.delay_ms) == ("waiting", "reply", None)
+    assert [request.question for commit in record.commits for request in commit.requests] == ["Which?"]
+
+    news = News(arrived=[Answer("1.0", "reply", "this one"), Answer("1.0", "reply", "too late")])
+    journal = RecordingJournal(record)
+    assert virtual_time.run(activate(asking(), record, journal=journal, news=news)).status == "completed"
+    assert [event.content for event in record.all_of(ToolReturned)] == ["this one"]
+    assert sum(commit.acknowledged for commit in record.commits) == 2
+
+
+def test_the_wall_time_of_a_waiting_run_ends_it():
+    limits = Budget(max_wall_seconds=60)
+    record = Record.created(budget=limits)
+    journal = RecordingJournal(record)
+    journal.wall = 20_000
+    virtual_time.run(activate(asking(limits), record, journal=journal))
+    assert record.commits[-1].delay_ms == 40_000, "due when the wall time is over"
+
+    journal = RecordingJournal(record)
+    journal.wall = 60_000
+    assert virtual_time.run(activate(asking(limits), record, journal=journal)) == Departure("budget_exceeded")
+    (end,) = record.all_of(RunBudgetExceeded)
+    assert (end.limit, end.used, end.allowed) == ("max_wall_seconds", "60", "60")
+    assert len(record.all_of(RequestOpened)) == 1
+
+
+def test_only_an_effect_that_must_not_be_repeated_waits_until_its_record_is_safe():
+    record = Record.created()
+    agent = Agent("Pay.", tools=[pay, look], model=ScriptedModel([calls(call("pay"), call("look")), say("done")]))
+    journal = RecordingJournal(record)
+    assert virtual_time.run(activate(agent, record, journal=journal)) == Departure("completed")
+    assert journal.secured == 1
