@@ -1,34 +1,36 @@
 """The whole history of many runs in one pipeline: what a worker reads of the runs that it has just claimed."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any, cast
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import ResponseError
 
+from agent.errors import BrokenRecord
 from scheduler.keys import Keys
-from scheduler.records import StoredEvent
-from scheduler.unavailable import mapped
+from scheduler.records import StoredEvent, read_event
+from scheduler.wire import Value, array, send
 
 
-async def histories(redis: Redis, keys: Keys, runs: Sequence[str]) -> list[list[StoredEvent]]:
-    """All events of each run, in order. The caller owns the runs, so that nothing is added meanwhile.
+async def histories(redis: Redis, keys: Keys, runs: Sequence[str]) -> list[list[StoredEvent] | BrokenRecord]:
+    """All events of each run, in order; BrokenRecord in the place of those that cannot be read.
+
+    The caller owns the runs, so that nothing is added meanwhile.
 
     Raises:
         StoreUnavailable: Redis did not answer.
-        BrokenRecord: A stream is not one.
     """
     if not runs:
         return []
+    replies = await send(redis, [("XRANGE", keys.events(run), "-", "+") for run in runs])
+    return [_history(run, reply) for run, reply in zip(runs, replies, strict=True)]
+
+
+def _history(run: str, reply: Value | ResponseError) -> list[StoredEvent] | BrokenRecord:
+    if isinstance(reply, ResponseError):
+        return BrokenRecord(f"The events of run {run!r} cannot be read: {reply}")
     try:
-        async with redis.pipeline(transaction=False) as pipeline:
-            for run in runs:
-                pipeline.xrange(keys.events(run))
-            replies = cast("list[Any]", await pipeline.execute())
-    except (RedisError, OSError) as error:
-        raise mapped(error) from error
-    return [[_stored(entry, fields) for entry, fields in entries] for entries in replies]
-
-
-def _stored(entry: bytes, fields: dict[bytes, bytes]) -> StoredEvent:
-    return StoredEvent(int(entry.partition(b"-")[0]), int(fields[b"t"]), fields[b"b"])
+        return [read_event(run, entry) for entry in array(reply)]
+    except BrokenRecord as broken:
+        return broken

@@ -8,10 +8,10 @@ local lease, runs = tonumber(take()), take_list()
 local lost, flagged = {}, {}
 for i = 1, #runs, 2 do
   local id, token = runs[i], runs[i + 1]
-  local record = call('HMGET', of(id, RUN), 'token', 'status', 'cancel')
+  local record = read(id, 'token', 'status', 'cancel')
   if record[1] == token and record[2] == 'running' then
     call('ZADD', LEASES, now + lease, id)
-    local unread = call('LLEN', of(id, INBOX))
+    local unread = tonumber(redis.pcall('LLEN', of(id, INBOX))) or 0
     if record[3] ~= '' or unread > 0 then
       flagged[#flagged + 1] = id
       flagged[#flagged + 1] = record[3]

@@ -95,13 +95,14 @@ end
 local unmirrored = {}
 if most_tended > 0 then
   for _, id in ipairs(call('ZRANGEBYSCORE', MIRROR, '-inf', now - MIRROR_GRACE, 'LIMIT', 0, most_tended)) do
-    local known = read(id, 'moves', 'status', 'queue')
-    if known[1] and known[2] and known[3] then
+    local record, refusal = find(id)
+    if record then
       call('ZADD', MIRROR, now, id) -- mended by this sweep alone
-      unmirrored[#unmirrored + 1] = id
-      for _, value in ipairs(known) do unmirrored[#unmirrored + 1] = value end
-    else
+      for _, value in ipairs({ id, record.moves, record.status, record.queue }) do unmirrored[#unmirrored + 1] = value end
+    elseif refusal[1] == 'missing' then
       drop(id)
+    else
+      call('ZADD', MIRROR, now + LONGEST_RING, id)
     end
   end
   for _, member in ipairs(call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, most_tended)) do

@@ -71,7 +71,7 @@ class Sweeper:
         tend = self._passes % TEND_EVERY == 0
         swept = await run(self._redis, self._store.scripts.sweep(most_tended=100 if tend else 0))
         if swept.code == "amnesty":
-            self._log.warning("amnesty", why="Redis was away, or its clock jumped: every owner gets the time to renew")
+            self._log.info("amnesty", why="nobody swept for a while: every owner of a run gets the time to renew")
         if swept.expired:
             await self.reaper.reap(swept.expired, why="its lease ran out")
         await self.ringer.ring(swept.rings)

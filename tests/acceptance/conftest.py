@@ -1,0 +1,31 @@
+"""Every acceptance test has a server of its own, and real worker processes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers import Server, programs
+from tests.support.site import Site
+
+
+def server_program() -> Path:
+    """Redis where it is installed, else the embedded server."""
+    found = programs()
+    return found.get("redis", found["valkey"])
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server of the test's own, with an append-only file."""
+    with Server(server_program(), appendonly=True) as running:
+        yield running
+
+
+@pytest.fixture
+def site(server: Server, tmp_path: Path) -> Iterator[Site]:
+    """A deployment without a worker."""
+    opened = Site(server, tmp_path)
+    yield opened
+    print(opened.logs())  # pytest shows it where the test failed
+    opened.close()

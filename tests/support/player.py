@@ -1,0 +1,138 @@
+"""The agents of the acceptance tests, as worker processes import them."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+from agent import Agent, ToolContext, tool
+from agent.errors import ModelUnavailable
+from agent.models.base import ModelReply, ModelRequest, Price, RawToolCall
+from agent.models.function import FunctionModel
+from tests.support import plays
+from tests.support.traces import Traces
+
+INPUT_TOKENS, OUTPUT_TOKENS = 100, 10
+PRICE = Price(input_per_million=Decimal(1), output_per_million=Decimal(2))
+
+
+async def _perform(request: ModelRequest) -> ModelReply:
+    """Says what the play says for this step."""
+    play = next(message.content for message in request.messages if message.role == "user")
+    step = plays.read(play or "")[request.step - 1]
+    traces = Traces.of_this_process()
+    traces.leave("model", request.run_id, f"{request.step}/{request.attempt}")
+    if step.seconds:
+        await asyncio.sleep(step.seconds)
+    if step.gate:
+        await _pass(traces, step.gate)
+    if request.attempt <= len(step.fails):
+        raise ModelUnavailable("busy", status=429, retry_after=step.fails[request.attempt - 1])
+    calls = tuple(RawToolCall(one.tool, one.arguments) for one in step.uses)
+    reply = ModelReply(content=step.text or None, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
+    return replace(reply, input_tokens=INPUT_TOKENS, output_tokens=OUTPUT_TOKENS)
+
+
+async def _pass(traces: Traces, gate: str) -> None:
+    while not traces.is_open(gate):  # noqa: ASYNC110 - the gate is a file
+        await asyncio.sleep(0.01)
+
+
+def _leave(what: str, call: ToolContext, text: str = "") -> Traces:
+    traces = Traces.of_this_process()
+    traces.leave(what, call.run_id, call.idempotency_key, text)
+    return traces
+
+
+@tool
+async def note(text: str, call: ToolContext) -> str:
+    """Leaves a trace."""
+    _leave("note", call, text)
+    return f"noted {text}"
+
+
+@tool(idempotent=True)
+async def put(text: str, seconds: float, call: ToolContext) -> str:
+    """Leaves a trace, and may be called again."""
+    _leave("put", call, text)
+    await asyncio.sleep(seconds)
+    return f"put {text}"
+
+
+@tool
+async def hold(gate: str, call: ToolContext) -> str:
+    """Waits at a gate."""
+    await _pass(_leave("hold", call), gate)
+    _leave("held", call)
+    return "held"
+
+
+@tool(idempotent=True)
+async def hold_again(gate: str, call: ToolContext) -> str:
+    """Waits at a gate, and may be called again."""
+    await _pass(_leave("hold_again", call), gate)
+    _leave("held_again", call)
+    return "held"
+
+
+@tool
+def block(seconds: float, call: ToolContext) -> str:
+    """Sleeps in a thread."""
+    _leave("block", call)
+    time.sleep(seconds)
+    _leave("blocked", call)
+    return "blocked"
+
+
+@tool
+async def hog(seconds: float, call: ToolContext) -> str:
+    """Async in name only."""
+    _leave("hog", call)
+    time.sleep(seconds)  # noqa: ASYNC251 - that is the point
+    return "hogged"
+
+
+@tool(idempotent=True)
+async def boom(call: ToolContext) -> str:
+    """Kills its process."""
+    _leave("boom", call)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "unreachable"
+
+
+@tool
+async def big(characters: int, letter: str, call: ToolContext) -> str:
+    """Returns a long text."""
+    _leave("big", call)
+    return letter * characters
+
+
+class Grumble(Exception):
+    """An error that nothing can pickle."""
+
+    def __init__(self) -> None:
+        super().__init__("I hold a lock")
+        self.lock = threading.Lock()
+
+
+@tool
+async def grumble(call: ToolContext) -> str:
+    """Raises an error that cannot be pickled."""
+    _leave("grumble", call)
+    raise Grumble
+
+
+TOOLS: tuple[Callable[..., object], ...] = (note, put, hold, hold_again, block, hog, boom, big, grumble)
+
+
+def player_of(queue: str) -> Agent[str]:
+    """The player, with its runs in a queue of their own."""
+    model = FunctionModel(_perform, price=PRICE)
+    return Agent("Play the play.", name="player", tools=TOOLS, model=model, queue=queue)
+
+
+player = player_of("default")
