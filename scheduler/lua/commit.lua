@@ -20,7 +20,7 @@ local model_call, open = take(), take()
 local settled, hold, lives = take_list(), take_list(), take_list()
 local marks, asks, events = take_list(), take_list(), take_list()
 
-local record, refusal = find(own)
+local record, refusal = find(own, to == 'running' and HEAD or FIELDS)
 if not record then return refusal end
 
 local promoted = ''
@@ -90,13 +90,28 @@ if model_call ~= 'keep' then
   set(record, 'over', '')
 end
 for i = 1, #settled, 3 do call('HINCRBY', settled[i], 'used:' .. settled[i + 1], settled[i + 2]) end
-if model_call == 'open' and to == 'running' then
-  local over = ''
-  for i = 1, #hold, 3 do
-    local ledger, field = hold[i], hold[i + 1]
-    local known = call('HMGET', ledger, 'limit:' .. field, 'used:' .. field, 'held:' .. field)
-    if known[1] and (known[2] or 0) + (known[3] or 0) + hold[i + 2] > tonumber(known[1]) then over = ledger end
+-- The first ledger that has no room for what is to be held, or ''.
+local function ledger_that_is_full()
+  local i = 1
+  while hold[i] do
+    local ledger, first, limits = hold[i], i, {}
+    while hold[i] == ledger do
+      limits[#limits + 1] = 'limit:' .. hold[i + 1]
+      i = i + 3
+    end
+    for n, limit in ipairs(call('HMGET', ledger, unpack(limits))) do
+      if limit then
+        local field, amount = hold[first + 3 * n - 2], hold[first + 3 * n - 1]
+        local known = call('HMGET', ledger, 'used:' .. field, 'held:' .. field)
+        if (known[1] or 0) + (known[2] or 0) + amount > tonumber(limit) then return ledger end
+      end
+    end
   end
+  return ''
+end
+
+if model_call == 'open' and to == 'running' then
+  local over = ledger_that_is_full()
   if over == '' then
     for i = 1, #hold, 3 do call('HINCRBY', hold[i], 'held:' .. hold[i + 1], hold[i + 2]) end
     set(record, 'hold', table.concat(hold, '\n'))

@@ -15,11 +15,11 @@ if record.behind == '1' then return { 'no', 'behind' } end
 local not_before = tonumber(record.not_before)
 if not_before and not_before > now then return { 'no', 'early' } end
 
--- The entry of a run that is in the queue is not doubled. It is looked for only where it may have been lost: five rings are
--- a minute, ten more are ten minutes.
+-- The entry of a run that is in the queue is not doubled. It is looked for only where it may have been lost: at the sixth
+-- sweep, which comes after a minute, and then each ten minutes.
 local function entry_is_lost()
   if tostring(record.moves) ~= record.rung or call('LLEN', QUEUE) == 0 then return true end
-  local due_for_long = record.rings >= 5 and (record.rings - 5) % 10 == 0
+  local due_for_long = record.rings >= 6 and (record.rings - 6) % 10 == 0
   return due_for_long and not call('LPOS', QUEUE, own)
 end
 local push = entry_is_lost()

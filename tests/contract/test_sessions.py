@@ -1,0 +1,193 @@
+"""The runs of a session come one after another, whatever ends the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scheduler.inputs import NewAsk
+from scheduler.lifecycle import Status
+from scheduler.policy import Policy
+from scheduler.replies import Outcome, Refused
+from scheduler.scripts import Scripts
+from scheduler.sessions import OnBusy
+from tests.support.runs import Desk
+
+SESSION: dict[str, Any] = {"session": "s", "tenant": "t"}
+
+
+def line(desk: Desk) -> list[str]:
+    return [run.decode() for run in desk.redis.lrange(desk.keys.next("t:s"), 0, -1)]
+
+
+def active(desk: Desk) -> str:
+    return desk.redis.hget(desk.keys.session("t:s"), "active").decode()
+
+
+def test_the_second_run_stands_behind_the_first(desk: Desk) -> None:
+    assert not desk.create("0-a", **SESSION).behind
+    assert desk.create("0-b", **SESSION).behind
+
+    assert (active(desk), line(desk)) == ("0-a", ["0-b"])
+    assert desk.do(desk.claim_call("0-b")) == Refused("behind")
+    assert desk.redis.zscore(desk.keys.due, "0-b") is None
+
+
+def test_sessions_of_one_name_belong_to_their_tenants(desk: Desk) -> None:
+    desk.create("0-a", **SESSION)
+
+    assert not desk.create("0-b", session="s", tenant="u").behind
+    assert not desk.create("0-c", session="s").behind
+
+
+def complete(desk: Desk) -> str:
+    return desk.claim("0-a").commit(to=Status.COMPLETED).promoted
+
+
+def cancel_it(desk: Desk) -> str:
+    answer = desk.cancel("0-a")
+    assert isinstance(answer, Outcome)
+    return answer.promoted
+
+
+def cancel_it_while_it_waits(desk: Desk) -> str:
+    desk.claim("0-a").wait(asks={"q": NewAsk("reply")})
+    return cancel_it(desk)
+
+
+def poison_it(desk: Desk) -> str:
+    *_, answer = [desk.reap("0-a", desk.claim("0-a", f"A{number}").token, dead=True) for number in range(3)]
+    assert isinstance(answer, Outcome)
+    return answer.promoted
+
+
+def reap_it_when_it_is_cancelled(desk: Desk) -> str:
+    owner = desk.claim("0-a")
+    desk.cancel("0-a")
+    answer = desk.reap("0-a", owner.token, dead=True)
+    assert isinstance(answer, Outcome)
+    return answer.promoted
+
+
+@pytest.mark.parametrize(
+    "end", [complete, cancel_it, cancel_it_while_it_waits, poison_it, reap_it_when_it_is_cancelled]
+)
+def test_every_end_promotes_the_next(desk: Desk, end: Callable[[Desk], str]) -> None:
+    for run in ("0-a", "0-b", "0-c"):
+        desk.create(run, **SESSION)
+
+    assert end(desk) == "0-b"
+
+    assert (active(desk), line(desk)) == ("0-b", ["0-c"])
+    assert desk.redis.zscore(desk.keys.due, "0-b") == desk.now
+    assert desk.claim("0-b").commit(to=Status.COMPLETED).promoted == "0-c"
+
+
+def test_who_is_cancelled_in_line_leaves_it(desk: Desk) -> None:
+    for run in ("0-a", "0-b", "0-c"):
+        desk.create(run, **SESSION)
+
+    assert desk.cancel("0-b") == Outcome("cancelled")
+
+    assert (active(desk), line(desk)) == ("0-a", ["0-c"])
+
+
+def test_a_run_that_is_gone_is_passed_over(desk: Desk) -> None:
+    for run in ("0-a", "0-b", "0-c"):
+        desk.create(run, **SESSION)
+    desk.redis.delete(desk.keys.run("0-b"))
+
+    assert complete(desk) == "0-c"
+
+
+def test_a_busy_session_may_reject(desk: Desk) -> None:
+    desk.create("0-a", **SESSION)
+    before = desk.snapshot()
+
+    answer = desk.do(desk.scripts.create(desk.new_run("0-b", on_busy=OnBusy.REJECT, **SESSION)))
+
+    assert answer == Refused("busy", "0-a")
+    assert desk.snapshot() == before
+
+
+@pytest.mark.parametrize("on_busy", [OnBusy.INTERRUPT, OnBusy.ROLLBACK])
+def test_who_interrupts_a_running_run_is_next(desk: Desk, on_busy: OnBusy) -> None:
+    owner = desk.running("0-a", **SESSION)
+    desk.create("0-b", **SESSION)
+
+    answer = desk.create("0-c", on_busy=on_busy, **SESSION)
+
+    assert (answer.behind, answer.cancelled) == (True, "")
+    assert line(desk) == ["0-c", "0-b"]
+    assert owner.commit().cancel == on_busy
+    assert desk.record("0-a").forgotten == (on_busy is OnBusy.ROLLBACK)
+    assert owner.commit(to=Status.CANCELLED).promoted == "0-c"
+
+
+@pytest.mark.parametrize("on_busy", [OnBusy.INTERRUPT, OnBusy.ROLLBACK])
+def test_who_interrupts_a_run_that_nobody_has_is_active_at_once(desk: Desk, on_busy: OnBusy) -> None:
+    desk.running("0-a", **SESSION).wait(asks={"q": NewAsk("reply")})
+    desk.create("0-b", **SESSION)
+
+    answer = desk.create("0-c", on_busy=on_busy, interrupted_event=b"interrupted", **SESSION)
+
+    assert (answer.behind, answer.cancelled) == (False, "0-a")
+    assert (desk.record("0-a").status, desk.record("0-a").forgotten) == (Status.CANCELLED, on_busy is OnBusy.ROLLBACK)
+    assert desk.event_bodies("0-a")[-1] == b"interrupted"
+    assert (active(desk), line(desk)) == ("0-c", ["0-b"])
+    assert desk.claim("0-c").token == "1:A"
+
+
+def test_a_resumed_run_stands_behind_who_came_meanwhile(desk: Desk) -> None:
+    desk.ended("0-a", Status.FAILED, **SESSION)
+    desk.create("0-b", **SESSION)
+
+    assert desk.resume("0-a", "r1", OnBusy.REJECT) == Refused("busy", "0-b")
+    assert desk.resume("0-a", "r2") == Refused("behind")
+    assert (active(desk), line(desk)) == ("0-b", ["0-a"])
+    assert desk.claim("0-b").commit(to=Status.COMPLETED).promoted == "0-a"
+
+
+def test_a_resumed_run_may_interrupt(desk: Desk) -> None:
+    desk.ended("0-a", Status.FAILED, **SESSION)
+    desk.create("0-b", **SESSION)
+
+    assert desk.resume("0-a", on_busy=OnBusy.INTERRUPT) == Refused("resumed")
+    assert active(desk) == "0-a"
+    assert desk.record("0-b").status is Status.CANCELLED
+
+
+def test_a_session_remembers_what_its_active_run_says(desk: Desk) -> None:
+    owner = desk.running("0-a", **SESSION)
+    owner.commit(to=Status.COMPLETED, session_state=b"summary", session_cursor="0-a")
+    desk.create("0-b", **SESSION)
+
+    claimed = desk.claim("0-b").claimed
+
+    assert (claimed.session_state, claimed.session_cursor) == (b"summary", "0-a")
+
+
+def test_an_idle_session_ends_some_time(desk: Desk) -> None:
+    policy = Policy(run_retention_ms=1_000, session_retention_ms=5_000)
+    desk.scripts = Scripts(policy=policy)
+    desk.ended("0-a", **SESSION)
+    snapshot = desk.snapshot()
+    assert snapshot.expiry(desk.keys.session("t:s")) == desk.now + 5_000
+
+    desk.create("0-b", **SESSION)
+
+    assert desk.snapshot().expiry(desk.keys.session("t:s")) == -1
+
+
+def test_the_runs_of_a_memory_live_as_long_as_the_session(desk: Desk) -> None:
+    desk.scripts = Scripts(policy=Policy(run_retention_ms=1_000, session_retention_ms=5_000))
+    for run in ("0-a", "0-b"):
+        desk.ended(run, **SESSION)
+        desk.pass_time(100)
+    desk.running("0-c", **SESSION).commit(to=Status.COMPLETED, session_cursor="0-b")
+
+    assert desk.record("0-a").expires_at == desk.now - 100 + 5_000  # before the cursor: from the close of 0-b
+    assert desk.record("0-b").expires_at == desk.now + 5_000
+    assert desk.record("0-c").expires_at == desk.now + 5_000
