@@ -26,11 +26,17 @@ REQUEST_WAITS = frozenset({Wait.REPLY, Wait.APPROVAL})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a run asks of a person: `kind` is `reply` (a question) or `approval` (of a tool call)."""
+    """What a run asks of a person.
+
+    Attributes:
+        kind: `reply` (a question) or `approval` (of a tool call).
+        question: In words, for people. Only `info()` of one run reads it, not a list.
+    """
 
     id: str
     kind: str
     deadline: datetime | None = None
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Facts:
     claimed_at: int | None = None
     due_at: int | None = None
     asks: Mapping[str, Ask] = field(default_factory=dict[str, Ask])
+    questions: Mapping[str, str] = field(default_factory=dict[str, str])
     last_event: Event | None = None
 
 
@@ -147,7 +154,10 @@ def info_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> RunI
         ended_at=moment(record.status_at) if record.ended else None,
         due_at=_due(record, facts),
         crashes=record.crashes_total,
-        requests=tuple(Request(name, ask.kind, moment_or_none(ask.deadline)) for name, ask in facts.asks.items()),
+        requests=tuple(
+            Request(name, ask.kind, moment_or_none(ask.deadline), facts.questions.get(name, ""))
+            for name, ask in facts.asks.items()
+        ),
         output=ending.output if isinstance(ending, RunCompleted) else None,
         error=error_in(ending),
         partial=ending.partial if isinstance(ending, RunFailed | RunBudgetExceeded) else None,

@@ -2,7 +2,8 @@
 
 A blocking read over the event streams of all watched runs is the hint; a look at the records, once a second, is the truth:
 a stream whose run has expired would block for ever. Between two looks there is a pause, so that a client which waits for
-busy runs leaves the machine to those who work. While Redis is away it keeps trying, for as long as a restart or a failover may take.
+busy runs leaves the machine to those who work. While Redis is away it keeps trying, for as long as a restart or a failover
+may take.
 """
 
 from __future__ import annotations

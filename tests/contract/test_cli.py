@@ -25,7 +25,7 @@ Pawl = Callable[..., Result]
 
 @pytest.fixture
 def hand(redis_url: str) -> Hand:
-    made = Hand(redis_url)
+    made = Hand.at(redis_url)
     made.publish(AgentCard(name="support", model="m", budget=Budget(max_steps=7), tools=(ToolCard(name="refund"),)))
     return made
 
@@ -306,7 +306,9 @@ def test_requests_are_answered(pawl: Pawl, hand: Hand) -> None:
     hand.take(asking).ask("q1", "reply")
     hand.take(asking_too).ask("a1", "approval")
 
-    assert "waits for a reply: `pawl reply" in pawl("show", asking).stdout
+    shown = pawl("show", asking).stdout
+    assert "waits for a reply: `pawl reply" in shown
+    assert "asks       reply q1: Which one?" in shown
     assert pawl("reply", asking, "the second one").stdout == f"{asking} answered\n"
     assert "has been answered" in pawl("reply", asking, "x", "--request", "q1", code=1).stderr
     assert pawl("approve", asking_too, "--arguments", '{"amount": 5}').stdout == f"{asking_too} approved\n"

@@ -19,7 +19,7 @@ from tests.support.servers import Server, programs
 
 @pytest.fixture
 def hand(redis_url: str) -> Hand:
-    made = Hand(redis_url)
+    made = Hand.at(redis_url)
     made.publish(AgentCard(name="support"))
     return made
 
@@ -203,7 +203,7 @@ def test_a_follower_goes_on_after_a_resume(hand: Hand, redis_url: str) -> None:
 def test_waiting_and_following_survive_a_restart_of_redis() -> None:
     async def scenario() -> None:
         with Server(next(iter(programs().values())), appendonly=True) as server:
-            hand = Hand(server.url)
+            hand = Hand.at(server.url)
             hand.redis.config_set("appendfsync", "always")
             async with AsyncClient(server.url) as client:
                 hand.publish(AgentCard(name="support"))
@@ -232,7 +232,7 @@ def test_an_outage_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch
 
     async def scenario() -> None:
         with Server(next(iter(programs().values()))) as server:
-            hand = Hand(server.url)
+            hand = Hand.at(server.url)
             hand.publish(AgentCard(name="support"))
             client = AsyncClient(server.url)
             run = await client.submit("support", "x")

@@ -10,6 +10,7 @@ from agent.budget import Budget, Usage
 from agent.events import (
     Event,
     ModelReplied,
+    RequestOpened,
     RunBudgetExceeded,
     RunCancelled,
     RunClaimed,
@@ -40,10 +41,15 @@ ENDS: dict[type[Event], Status] = {
 class Hand:
     """Works on a server as a worker would."""
 
-    def __init__(self, url: str, scripts: Scripts | None = None) -> None:
-        self.redis = cast(Any, redis.Redis).from_url(url, protocol=2)
-        self.scripts = scripts or Scripts()
+    def __init__(self, client: redis.Redis) -> None:
+        self.redis = cast(Any, client)
+        self.scripts = Scripts()
         self.keys: Keys = self.scripts.keys
+
+    @classmethod
+    def at(cls, url: str) -> Hand:
+        """A hand at a real server."""
+        return cls(cast(Any, redis.Redis).from_url(url, protocol=2))
 
     def publish(self, card: AgentCard) -> None:
         """Publishes a card that counts for an hour."""
@@ -97,6 +103,13 @@ class Held:
 
     def ask(self, name: str, kind: str) -> None:
         """Lets the run wait for a person."""
+        opened = RequestOpened(
+            request=name,
+            kind="approval" if kind == "approval" else "clarification",
+            tool="ask_user",
+            question="Which one?",
+        )
+        self._commit(Status.RUNNING, opened)
         self._commit(Status.WAITING, RunReleased(why="waiting"), wait=kind, asks={name: NewAsk(kind)})
 
     def end(self, event: Event) -> None:

@@ -151,7 +151,7 @@ def _fields(info: RunInfo, story: Story) -> list[tuple[str, str]]:
         ("due", clock(info.due_at)),
         ("worker", info.worker),
         ("crashes", str(info.crashes or "")),
-        ("asks", ", ".join(f"{request.kind} {request.id}" for request in info.requests)),
+        *(("asks", f"{asked.kind} {asked.id}: {one_line(asked.question, 300)}") for asked in info.requests),
         ("steps", f"{info.step}, {usage.model_calls} model calls, {usage.tool_calls} tool calls"),
         ("tokens", f"{usage.input_tokens} in, {usage.output_tokens} out{estimated}"),
         ("cost", f"{money(usage.cost_usd)}{unpriced}"),

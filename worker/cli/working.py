@@ -188,7 +188,9 @@ def demo(
     for name, value in figures.items():
         print_text(f"{name.replace('_', ' '):<21} {value}")
     command = "pawl" if which("pawl") else "./dev pawl"
-    print_text(f"\nLook next at:  {command} show {look_at}\n               {command} runs\n               {command} usage")
+    print_text(
+        f"\nLook next at:  {command} show {look_at}\n               {command} runs\n               {command} usage"
+    )
     return ExitCode.OK
 
 
