@@ -8,11 +8,11 @@ local sid, reason, body = take(), take(), take()
 
 local record, refusal = find(own)
 if not record then return refusal end
+local damaged = damage(record)
+if damaged then return { 'broken', damaged } end
 local known = call('HGET', SIDS, sid)
 if known then return { 'already', known } end
 if ENDED[record.status] then return { 'over', record.status } end
-local damaged = damage(record)
-if damaged then return { 'broken', damaged } end
 
 call('HSET', SIDS, sid, record.status == 'running' and 'asked' or 'cancelled')
 return { stop(record, reason, body) }
