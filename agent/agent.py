@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agent.budget import Budget
 from agent.context import ActionContext, RunIdentity
+from agent.context_window import ContextManager
 from agent.dialects import dialect_of
 from agent.environment import Environment
 from agent.errors import AgentDefinitionError, ContextTypeError, PawlError, UnknownPriceError
@@ -60,6 +61,7 @@ class Agent(Generic[Output]):
         max_tokens: Output tokens that one model call may make; None: 4,096, or what the budget leaves.
         parallel: Tool calls of one run at once.
         model_timeout: Seconds for one attempt to get a reply.
+        context: How much of a long conversation the model reads.
         max_attempts: Attempts to get one reply before the run fails.
         max_unusable: Replies in a row of which nothing could be used, before the run fails.
 
@@ -87,6 +89,7 @@ class Agent(Generic[Output]):
         max_tokens: int | None = None,
         parallel: int = 8,
         model_timeout: float = 120.0,
+        context: ContextManager | None = None,
         max_attempts: int = 6,
         max_unusable: int = 4,
     ) -> None: ...
@@ -109,6 +112,7 @@ class Agent(Generic[Output]):
         max_tokens: int | None = None,
         parallel: int = 8,
         model_timeout: float = 120.0,
+        context: ContextManager | None = None,
         max_attempts: int = 6,
         max_unusable: int = 4,
     ) -> None: ...
@@ -130,6 +134,7 @@ class Agent(Generic[Output]):
         max_tokens: int | None = None,
         parallel: int = 8,
         model_timeout: float = 120.0,
+        context: ContextManager | None = None,
         max_attempts: int = 6,
         max_unusable: int = 4,
     ) -> None:
@@ -166,6 +171,7 @@ class Agent(Generic[Output]):
             "model_timeout": model_timeout,
             "max_attempts": max_attempts,
             "max_unusable": max_unusable,
+            "context": context or ContextManager(),
         }
         self._program: Program | None = None
 

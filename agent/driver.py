@@ -328,7 +328,9 @@ class Driver:
 
     async def _ask(self, asked: AskModel) -> None:
         await self._journal.permit()
-        request = self._program.dialect.request(self._program, self.state.history, asked.asking)
+        state, program = self.state, self._program
+        messages = program.context.build(state.conversation, state.context, program.overhead)
+        request = program.dialect.request(program, messages, asked.asking)
         before = self._now()
         answer: ModelReply | ModelError
         deadline = asyncio.timeout(asked.asking.timeout)

@@ -146,6 +146,30 @@ class ToolReturned(Event):
     ms: int = 0
 
 
+class Remembered(Event):
+    """Something that the agent shall know in all later runs of the session."""
+
+    type = "remembered"
+    text: str
+
+
+class ContextCompacted(Event):
+    """Older messages are no longer sent word for word: they are in the summary, each once.
+
+    Attributes:
+        run, offset: All messages before this run ('': the run itself), and the first `offset` of its own.
+        usage: What the summary cost, where a model wrote it.
+    """
+
+    type = "context_compacted"
+    run: str = ""
+    offset: int = 0
+    summary: str = ""
+    usage: Usage = NO_USAGE
+    model: str = ""
+    ms: int = 0
+
+
 class RequestOpened(Event):
     """The run asks a person: a question of the model, or whether a tool may be called.
 
@@ -267,6 +291,8 @@ TYPES: dict[str, type[Event]] = {
         ModelFailed,
         ReplyRejected,
         ToolReturned,
+        Remembered,
+        ContextCompacted,
         RequestOpened,
         RequestAnswered,
         BudgetChanged,

@@ -245,7 +245,7 @@ def _final(text: str, program: Program, step: int) -> Event:
 def _distinct(calls: tuple[ToolCall, ...], state: RunState, step: int) -> tuple[ToolCall, ...]:
     """The calls with ids that no earlier call has; some servers count from 0 in every reply."""
     return tuple(
-        call.model_copy(update={"id": f"{call.id}_{step}_{index}"}) if call.id in state.call_ids else call
+        call.model_copy(update={"id": f"{call.id}_{step}_{index}"}) if call.id in state.conversation.call_ids else call
         for index, call in enumerate(calls)
     )
 

@@ -1,7 +1,9 @@
 """An agent, made ready to run: what the step machine and the driver look up at every step, worked out once."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
+from agent.context_window import ContextManager
 from agent.dialects.base import Dialect
 from agent.environment import Environment
 from agent.messages import Message
@@ -10,6 +12,8 @@ from agent.output import OutputSchema
 from agent.registry import ActionRegistry
 from agent.text import bounded
 from agent.tools import Tool
+
+_WHOLE: Final = ContextManager()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Program:
         exit: The one terminal tool.
         output: The schema of the result; None where the agent's own terminal tool gives it.
         overhead: Estimated tokens of a request beside its messages.
+        context: How much of a conversation the model reads.
         parallel: The most tool calls of one run at once.
         max_attempts: Attempts to get one reply, before the run fails.
         max_unusable: Replies in a row of which nothing could be used, before the run fails.
@@ -40,6 +45,7 @@ class Program:
     model: ModelClient
     dialect: Dialect
     overhead: int
+    context: ContextManager = _WHOLE
     parallel: int = 8
     max_attempts: int = 6
     max_unusable: int = 4

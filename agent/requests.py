@@ -12,7 +12,7 @@ from typing import Final, Literal
 from pydantic import ConfigDict, Field
 
 from agent.errors import InvalidArguments
-from agent.events import AnswerKind, Event, RequestAnswered, RequestOpened, ToolReturned
+from agent.events import AnswerKind, Event, Outcome, Remembered, RequestAnswered, RequestOpened, ToolReturned
 from agent.messages import INTERRUPTED
 from agent.state import Exchange, Mark, OpenCall
 from agent.text import bounded
@@ -22,6 +22,8 @@ QUESTION_LIMIT: Final = 4000
 """Characters of a question that are kept."""
 
 SHOWN_ARGUMENTS: Final = 2000
+REMEMBERED_LIMIT: Final = 500
+"""Characters of one thing that is remembered."""
 
 
 class Question(Tool):
@@ -30,6 +32,12 @@ class Question(Tool):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     default_reply: str = Field(default="Nobody answered in time. Go on without an answer.")
+
+
+class Note(Tool):
+    """A tool whose calls are remembered for the session, and answered at once."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +72,37 @@ def question_tool(
     return made if default_reply is None else made.model_copy(update={"default_reply": default_reply})
 
 
-def _nobody(question: str) -> str:
-    raise RuntimeError("a question is answered by a person, never executed")
+def remember_tool(
+    name: str = "remember",
+    description: str = "Remember a fact or a wish of the user for later tasks of this conversation. One short sentence.",
+) -> Note:
+    """A tool by which the model keeps something in the memory of the session, however long that gets."""
+    parameters: dict[str, object] = {
+        "type": "object",
+        "properties": {"text": {"type": "string", "minLength": 1, "maxLength": REMEMBERED_LIMIT}},
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    return Note(name=name, description=description, parameters=parameters, function=_nobody, idempotent=True)
+
+
+def noted(open_call: OpenCall, tool: Note, *, active_ms: int) -> list[Event]:
+    """What a call of the memory means: it is noted, and answered."""
+    try:
+        text = str(tool.validate_arguments(open_call.call.arguments)["text"])
+    except InvalidArguments as problem:
+        return [_returned(open_call, "invalid", str(problem), active_ms)]
+    return [Remembered(text=text, active_ms=active_ms), _returned(open_call, "ok", "Noted.", active_ms)]
+
+
+def _returned(open_call: OpenCall, outcome: Outcome, content: str, active_ms: int) -> ToolReturned:
+    return ToolReturned(
+        call=open_call.key, name=open_call.call.name, outcome=outcome, content=content, active_ms=active_ms
+    )
+
+
+def _nobody(**arguments: object) -> str:
+    raise RuntimeError("this tool is answered by the engine, never executed")
 
 
 def needs_person(open_call: OpenCall, tool: Tool) -> bool:
@@ -91,9 +128,7 @@ def opening(open_call: OpenCall, tool: Tool, *, active_ms: int) -> Event:
     try:
         arguments = tool.validate_arguments(open_call.call.arguments)
     except InvalidArguments as problem:
-        return ToolReturned(
-            call=open_call.key, name=tool.name, outcome="invalid", content=str(problem), active_ms=active_ms
-        )
+        return _returned(open_call, "invalid", str(problem), active_ms)
     if isinstance(tool, Question):
         return RequestOpened(
             request=open_call.key,
@@ -147,10 +182,7 @@ def answer_events(exchange: Exchange | None, answer: Answer, *, active_ms: int) 
     outcome, content = _content_of(request, answer)
     if outcome is None:
         return [answered]
-    returned = ToolReturned(
-        call=open_call.key, name=open_call.call.name, outcome=outcome, content=content, active_ms=active_ms
-    )
-    return [answered, returned]
+    return [answered, _returned(open_call, outcome, content, active_ms)]
 
 
 def waits_for(exchange: Exchange) -> Literal["reply", "approval"] | None:

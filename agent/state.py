@@ -5,7 +5,7 @@ the exchange that is under way (a reply with the calls that it asks for). Restor
 for the history, and let those behind the checkpoint move the head as well. It gives what folding all events gives.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal
@@ -13,14 +13,17 @@ from typing import Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from agent.budget import NO_USAGE, Budget, Usage
+from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun
 from agent.errors import BrokenRecord
 from agent.events import (
     BudgetChanged,
+    ContextCompacted,
     Event,
     FailureReason,
     ModelFailed,
     ModelReplied,
     Recorded,
+    Remembered,
     ReplyRejected,
     RequestAnswered,
     RequestOpened,
@@ -33,7 +36,6 @@ from agent.events import (
     ToolReturned,
 )
 from agent.messages import INTERRUPTED, Message, Role, ToolCall
-from agent.tokens import MESSAGE_TOKENS, estimate
 
 SCHEMA_VERSION = 1
 """The newest checkpoint that this code reads. A worker that meets a newer one leaves the run to newer workers."""
@@ -45,6 +47,9 @@ NOT_EXECUTED = frozenset({"invalid", "invalid_output", "cut_off", "over_budget",
 
 Ending = Literal["completed", "failed", "cancelled", "budget_exceeded"]
 """The statuses in which a run has ended."""
+
+OPEN_QUESTIONS: Final = 20
+"""The most open questions that a session keeps."""
 
 _NO_BUDGET: Final = Budget()
 _ONE_TOOL_CALL: Final = Usage(tool_calls=1)
@@ -159,41 +164,46 @@ class Exchange:
         ]
 
 
-def tokens_of(message: Message) -> int:
-    """The estimated tokens of one message."""
-    count = MESSAGE_TOKENS + estimate(message.content or "") + estimate(message.reasoning or "")
-    return count + sum(estimate(call.name) + estimate(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls)
-
-
 @dataclass(slots=True)
 class RunState:
     """All that the step machine looks at.
 
     Attributes:
         head: The checkpoint.
-        history: Complete messages; no call in it is unanswered.
-        history_tokens: Their estimated tokens, summed as they came.
+        conversation: Complete messages, behind those of the session's earlier runs; no call in it is unanswered.
+        context: What is known beside the messages that are sent word for word.
         exchange: The reply whose calls are not all answered yet.
-        call_ids: The ids of all calls so far.
         created_at: Milliseconds since 1970, by the store's clock.
     """
 
     head: Checkpoint = field(default_factory=Checkpoint)
-    history: list[Message] = field(default_factory=list[Message])
-    history_tokens: int = 0
+    conversation: Conversation = field(default_factory=Conversation)
+    context: ContextState = NO_CONTEXT
     exchange: Exchange | None = None
-    call_ids: set[str] = field(default_factory=set[str])
     created: RunCreated | None = None
     created_at: int = 0
 
     @classmethod
-    def restore(cls, checkpoint: Checkpoint, events: Iterable[Recorded]) -> "RunState":
+    def restore(
+        cls,
+        checkpoint: Checkpoint,
+        events: Iterable[Recorded],
+        *,
+        earlier: Sequence[EarlierRun] = (),
+        context: ContextState = NO_CONTEXT,
+    ) -> "RunState":
         """The state at the last of the events, which must begin with the run's first.
+
+        Args:
+            earlier: The session's earlier runs, from the position of the context on.
+            context: What the session knows.
 
         Raises:
             BrokenRecord: The events do not follow one another, or do not fit together.
         """
-        state = cls(head=replace(checkpoint))
+        remembered = [text for run in earlier for text in run.remembered]
+        state = cls(head=replace(checkpoint), context=context.remembering(remembered))
+        state.conversation.begin_behind(earlier, context)
         expected = 1
         for recorded in events:
             if recorded.seq != expected:
@@ -216,6 +226,11 @@ class RunState:
                 head.usage = head.usage.plus(NO_USAGE, active_ms=recorded.event.active_ms)
             head.seq = recorded.seq
 
+    @property
+    def history(self) -> list[Message]:
+        """The run's own messages that are complete."""
+        return self.conversation.messages[self.conversation.own :]
+
     def messages(self) -> list[Message]:
         """The history, with the exchange under way closed: calls without an answer have an unknown outcome."""
         return self.history + (self.exchange.messages() if self.exchange else [])
@@ -225,11 +240,10 @@ class RunState:
         """The last text that the model wrote: what there is of an answer when a run ends early."""
         if self.exchange and self.exchange.reply.content:
             return self.exchange.reply.content
-        return next((m.content for m in reversed(self.history[-64:]) if m.role is Role.ASSISTANT and m.content), None)
-
-    def _append(self, message: Message) -> None:
-        self.history.append(message)
-        self.history_tokens += tokens_of(message)
+        latest = reversed(
+            self.conversation.messages[max(self.conversation.own, len(self.conversation.messages) - 64) :]
+        )
+        return next((message.content for message in latest if message.role is Role.ASSISTANT and message.content), None)
 
     def _remember(self, recorded: Recorded) -> Exchange | None:
         """Adds the event to the history; returns the exchange that it closes, if it closes one."""
@@ -248,17 +262,17 @@ class RunState:
                     provider_fields=event.provider_fields,
                 )
                 if event.calls:
-                    self.call_ids.update(call.id for call in event.calls)
+                    self.conversation.call_ids.update(call.id for call in event.calls)
                     keys = ((f"{event.step}.{index}", call) for index, call in enumerate(event.calls))
                     self.exchange = Exchange(reply, {key: OpenCall(key, call) for key, call in keys})
                 elif event.content:
-                    self._append(reply)
+                    self.conversation.append(reply)
             case ToolReturned():
                 self._open_call(event.call).answer = event
                 if self.exchange is not None and not any(self.exchange.unanswered):
                     closed, self.exchange = self.exchange, None
                     for message in closed.messages():
-                        self._append(message)
+                        self.conversation.append(message)
                     return closed
             case RequestOpened():
                 asked = self._open_call(event.request)
@@ -266,10 +280,20 @@ class RunState:
             case RequestAnswered():
                 self._answer(event)
             case ReplyRejected():
-                self._append(Message(role=Role.USER, content=event.message))
+                self.conversation.append(Message(role=Role.USER, content=event.message))
+            case Remembered():
+                self.context = self.context.remembering([event.text])
+            case ContextCompacted():
+                self.conversation.move_window(self.conversation.index_of(event.run, event.offset))
+                moved = {"summary": event.summary, "run": event.run, "offset": event.offset}
+                self.context = self.context.model_copy(update=moved)
+            case RunCancelled():
+                self._leave_open()
             case RunCreated():
+                if not self.context.first_task:
+                    self.context = self.context.model_copy(update={"first_task": event.task})
                 self.created, self.created_at = event, recorded.at
-                self._append(Message(role=Role.USER, content=event.task))
+                self.conversation.append(Message(role=Role.USER, content=event.task))
             case _:
                 pass
         return None
@@ -293,6 +317,15 @@ class RunState:
             if event.arguments is not None:
                 open_call.call = open_call.call.model_copy(update={"arguments": event.arguments})
 
+    def _leave_open(self) -> None:
+        """Questions that nobody answered stay open in the session."""
+        calls = self.exchange.calls.values() if self.exchange else ()
+        asked = [call.request for call in calls if call.mark is Mark.ASKED and call.answer is None and call.request]
+        questions = [request.question for request in asked if request.kind == "clarification"]
+        if questions:
+            known = (*self.context.open_questions, *questions)
+            self.context = self.context.model_copy(update={"open_questions": known[-OPEN_QUESTIONS:]})
+
     def _judge(self, closed: Exchange) -> None:
         """Counts replies in a row of which no call could be executed."""
         answers = [open_call.answer for open_call in closed.calls.values() if open_call.answer]
@@ -313,6 +346,9 @@ class RunState:
             case ModelFailed():
                 head.attempts += event.reason != "call_lost"
                 head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
+            case ContextCompacted():
+                if event.usage.model_calls:
+                    head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
             case ReplyRejected():
                 head.unusable, head.unusable_reason = head.unusable + 1, event.reason
             case ToolReturned():

@@ -7,11 +7,11 @@ the events of an outcome together with the announcement of what is decided next,
 
 from agent.budget import Breach, Elapsed, in_words, left, low, out_of_time, reserve
 from agent.dialects.base import Asking
-from agent.events import RunFailed
+from agent.events import ContextCompacted, Event, RunFailed
 from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Intent, StartTools
 from agent.outcomes import exceeded, partial
 from agent.program import Program
-from agent.requests import needs_person, opening, waits_for
+from agent.requests import Note, needs_person, noted, opening, waits_for
 from agent.state import Exchange, Mark, OpenCall, RunState
 
 
@@ -29,7 +29,10 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
     if head.budget.max_cost_usd is not None and program.model.price is None:
         error = f"max_cost_usd is set, but no price is known for {program.model.name}"
         return Happen((RunFailed(reason="unknown_price", error=error, partial=partial(state)),))
-    request_tokens = program.overhead + state.history_tokens
+    moved = compaction(state, program, elapsed)
+    if moved is not None:
+        return Happen((moved,))
+    request_tokens = program.context.tokens(state.conversation, state.context, program.overhead)
     reserved = reserve(
         head.budget,
         head.usage,
@@ -64,16 +67,38 @@ def budget_note(state: RunState, elapsed: Elapsed) -> str | None:
     return f"[Budget left: {words}. Come to an end before it is used up.]"
 
 
+def compaction(state: RunState, program: Program, elapsed: Elapsed) -> ContextCompacted | None:
+    """The compaction that is due, if one is. One that would not shrink the window is none."""
+    window = program.context
+    index = window.due(state.conversation, state.context, program.overhead, _correction(state))
+    if index is None:
+        return None
+    compacted = window.compact(state.conversation, state.context, index)
+    run, offset = state.conversation.position_of(compacted.index)
+    return ContextCompacted(run=run, offset=offset, summary=compacted.summary, active_ms=elapsed.active_ms)
+
+
+def _correction(state: RunState) -> float:
+    """What the sizes that a server reported are of those that were estimated."""
+    head = state.head
+    return head.reported_tokens / head.estimated_tokens if head.reported_tokens and head.estimated_tokens else 1.0
+
+
 def _work_on(state: RunState, exchange: Exchange, program: Program, elapsed: Elapsed) -> Intent:
     """The next move within an exchange: ask a person, start tools, or wait; the end, where no time is left for that."""
     over = out_of_time(state.head.budget, elapsed)
     if over and not any(open_call.mark is Mark.STARTED for open_call in exchange.unanswered):
         return Happen((exceeded(state, over),))
     startable = _startable(exchange, program)
-    asking = [(call, tool) for call in startable if (tool := program.registry.get_tool(call.call.name)) is not None]
-    asking = [(call, tool) for call, tool in asking if needs_person(call, tool)]
-    if asking:
-        return Happen(tuple(opening(call, tool, active_ms=elapsed.active_ms) for call, tool in asking))
+    events: list[Event] = []
+    for open_call in startable:
+        tool = program.registry.get_tool(open_call.call.name)
+        if isinstance(tool, Note):
+            events += noted(open_call, tool, active_ms=elapsed.active_ms)
+        elif tool is not None and needs_person(open_call, tool):
+            events.append(opening(open_call, tool, active_ms=elapsed.active_ms))
+    if events:
+        return Happen(tuple(events))
     if startable:
         return StartTools(startable)
     wait = waits_for(exchange)
@@ -106,10 +131,7 @@ def _is_parallel(open_call: OpenCall, program: Program) -> bool:
 
 def _corrected(request_tokens: int, state: RunState) -> int:
     """The estimated size of a request, corrected by how the last estimate compared with what the server reported."""
-    head = state.head
-    if not head.reported_tokens or not head.estimated_tokens:
-        return request_tokens
-    return max(1, request_tokens * head.reported_tokens // head.estimated_tokens)
+    return max(1, int(request_tokens * _correction(state)))
 
 
 def _time_left(timeout: float, state: RunState, elapsed: Elapsed) -> float:

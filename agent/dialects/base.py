@@ -90,6 +90,14 @@ class Dialect(Protocol):
         ...
 
 
+def joined(instruction: Message, messages: Sequence[Message]) -> list[Message]:
+    """The instruction and the messages; what is known of older ones becomes part of the one system message."""
+    if messages and messages[0].role is Role.SYSTEM:
+        content = f"{instruction.content}\n\n{messages[0].content}"
+        return [Message(role=Role.SYSTEM, content=content), *messages[1:]]
+    return [instruction, *messages]
+
+
 def with_note(messages: list[Message], asking: Asking, last_words: str) -> list[Message]:
     """The messages, with a word on the budget behind them where there is one to say."""
     words = [word for word in (asking.note, last_words if asking.last else None) if word]

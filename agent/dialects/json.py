@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, with_note
+from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, with_note
 from agent.dialects.calls import decode, read_calls
 from agent.dialects.tools import CUT, EMPTY, FILTERED
 from agent.messages import Message, Role
@@ -34,7 +34,8 @@ class JsonDialect:
     def request(self, program: "Program", messages: Sequence[Message], asking: Asking) -> ModelRequest:
         """The instruction with the tools in words, the history as plain turns, and the schema of the reply."""
         offered = (program.exit_specification,) if asking.last else program.specifications
-        turns = [Message(role=Role.SYSTEM, content=instruction(program)), *(_as_turn(m, program) for m in messages)]
+        system = Message(role=Role.SYSTEM, content=instruction(program))
+        turns = joined(system, [_as_turn(message, program) for message in messages])
         return ModelRequest(
             messages=with_note(turns, asking, "This is your last reply: give the best result you have."),
             response_schema=reply_schema(offered, program),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable, with_note
+from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable, joined, with_note
 from agent.dialects.calls import read_calls
 from agent.messages import Message
 from agent.models.base import ModelReply, ModelRequest
@@ -30,7 +30,7 @@ class ToolsDialect:
         """The instruction, the history and the tools; at the last answer only the exit."""
         last_words = f"This is your last reply: call `{program.exit.name}` now with the best result you have."
         return ModelRequest(
-            messages=with_note([program.instruction, *messages], asking, last_words),
+            messages=with_note(joined(program.instruction, messages), asking, last_words),
             tools=(program.exit_specification,) if asking.last else program.specifications,
             tool_choice=program.exit.name if asking.last else "required",
             max_tokens=asking.max_tokens,

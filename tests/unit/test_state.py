@@ -83,9 +83,9 @@ def test_an_empty_reply_leaves_no_message():
 
 def test_tokens_of_the_history_are_summed_as_they_come():
     state = folded([CREATED, PAIR, answer("1.0"), answer("1.1", "x" * 400)])
-    assert state.history_tokens > 100
+    assert state.conversation.window_tokens > 100
     again = folded([CREATED])
-    assert again.history_tokens < 10
+    assert again.conversation.window_tokens < 10
 
 
 def test_replies_of_which_nothing_was_executed_are_counted_until_one_is():
@@ -352,7 +352,7 @@ class AnyRun(RuleBasedStateMachine):
         whole = RunState.restore(Checkpoint(), recorded)
         assert whole.head == self.state.head
         assert whole.history == self.state.history
-        assert (whole.history_tokens, whole.call_ids) == (self.state.history_tokens, self.state.call_ids)
+        assert (whole.conversation, whole.context) == (self.state.conversation, self.state.context)
         for head in self.heads:
             assert RunState.restore(replace(head), recorded) == whole
 

@@ -1,0 +1,161 @@
+"""The context window: what of a conversation a model reads, and when older messages are summarised. Pure.
+
+Exchanges (a reply with calls and their answers) are never parted. Each message is summarised once. The first task of the
+session, the task at work and what was to be remembered are always among what is sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agent.conversation import ContextState, Conversation
+from agent.errors import AgentDefinitionError
+from agent.messages import Message, Role
+from agent.rendering import cut
+from agent.tokens import MESSAGE_TOKENS, estimate
+
+LINE_CHARACTERS: Final = 300
+SUMMARY_CHARACTERS: Final = 4000
+PINNED_CHARACTERS: Final = 2000
+KEPT_SHARE: Final = 0.6
+"""After a compaction the window takes this share of what may be sent, so that the next one is not due at once."""
+
+Strategy = Literal["window", "summary", "llm_summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The messages from the window's begin up to `index` leave it; `summary` is what is known of them then."""
+
+    index: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextManager:
+    """How much of a conversation a model reads.
+
+    Attributes:
+        max_tokens: No request is larger than this, as far as its size can be estimated.
+        recent_messages: The most messages that stay word for word after a compaction.
+        strategy: What becomes of the others: `window` forgets them, `summary` keeps the beginning of each, `llm_summary`
+            asks the model for a summary, which counts against the budget.
+    """
+
+    max_tokens: int = 100_000
+    recent_messages: int = 40
+    strategy: Strategy = "summary"
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 500 or self.recent_messages < 2:
+            raise AgentDefinitionError(
+                "a context window needs max_tokens of at least 500 and recent_messages of at least 2"
+            )
+
+    def build(self, conversation: Conversation, context: ContextState, overhead: int) -> list[Message]:
+        """The messages of a request, beside the instruction: what is known of older ones, and the window.
+
+        Args:
+            overhead: Estimated tokens of the instruction and the tools.
+        """
+        front = self._front(conversation, context)
+        room = self.max_tokens - overhead - sum(_size(message) for message in front)
+        tail = conversation.messages[conversation.window :]
+        if conversation.window_tokens > room:
+            tail = _cut_to(tail, conversation.sizes[conversation.window :], room)
+        return [*front, *tail]
+
+    def tokens(self, conversation: Conversation, context: ContextState, overhead: int) -> int:
+        """The estimated size of a request."""
+        front = sum(_size(message) for message in self._front(conversation, context))
+        return overhead + min(front + conversation.window_tokens, max(self.max_tokens - overhead, 1))
+
+    def due(self, conversation: Conversation, context: ContextState, overhead: int, correction: float) -> int | None:
+        """Where the window shall begin, if it has to move; None where nothing needs, or nothing more can, leave it.
+
+        Args:
+            correction: What reported sizes are of estimated ones.
+        """
+        front = sum(_size(message) for message in self._front(conversation, context))
+        if (overhead + front + conversation.window_tokens) * correction <= self.max_tokens:
+            return None
+        room = int(self.max_tokens / correction * KEPT_SHARE) - overhead - front
+        index, kept = len(conversation.messages), 0
+        begin = index
+        while index > conversation.window and len(conversation.messages) - index < self.recent_messages:
+            index -= 1
+            kept += conversation.sizes[index]
+            if kept > room and begin < len(conversation.messages):
+                break
+            if conversation.messages[index].role is not Role.TOOL:
+                begin = index
+        return begin if conversation.window < begin < len(conversation.messages) else None
+
+    def compact(self, conversation: Conversation, context: ContextState, index: int) -> Compaction:
+        """The compaction that needs no model."""
+        if self.strategy == "window":
+            return Compaction(index, context.summary)
+        return Compaction(index, summarised(context.summary, conversation.messages[conversation.window : index]))
+
+    def _front(self, conversation: Conversation, context: ContextState) -> list[Message]:
+        """What stands before the window: what is known, and the task at work where the window no longer holds it."""
+        known = known_words(context, began=conversation.window > 0 or bool(context.run))
+        front = [Message(role=Role.SYSTEM, content=known)] if known else []
+        if conversation.window > conversation.own and conversation.own < len(conversation.messages):
+            task = conversation.messages[conversation.own]
+            front.append(Message(role=Role.USER, content=cut(task.content or "", 4 * PINNED_CHARACTERS)))
+        return front
+
+
+def known_words(context: ContextState, *, began: bool) -> str:
+    """What is known of older messages, in words for the model; '' where nothing is."""
+    parts: list[str] = []
+    if began and context.first_task:
+        parts.append(f"The conversation began with this task:\n{cut(context.first_task, PINNED_CHARACTERS)}")
+    if context.summary:
+        parts.append(f"What came before, in short:\n{context.summary}")
+    if context.memory:
+        parts.append("To be remembered:\n" + "\n".join(f"- {text}" for text in context.memory))
+    if context.open_questions:
+        parts.append("Questions that are still open:\n" + "\n".join(f"- {text}" for text in context.open_questions))
+    return "\n\n".join(parts)
+
+
+def summarised(summary: str, messages: Sequence[Message]) -> str:
+    """The summary with one line more for each message: its beginning. The last 4,000 characters are kept."""
+    lines = [f"{message.role.value}: {_line(message)}" for message in messages if _line(message)]
+    whole = "\n".join([summary, *lines] if summary else lines)
+    return whole if len(whole) <= SUMMARY_CHARACTERS else whole[-SUMMARY_CHARACTERS:].partition("\n")[2]
+
+
+def transcript(messages: Sequence[Message], limit: int) -> str:
+    """Messages as text, for a model that shall summarise them; each cut, so that all together fit."""
+    share = max(limit // max(len(messages), 1), 80)
+    return "\n".join(f"{message.role.value}: {cut(_words(message), share)}" for message in messages)
+
+
+def _line(message: Message) -> str:
+    return " ".join(_words(message).split())[:LINE_CHARACTERS]
+
+
+def _words(message: Message) -> str:
+    calls = ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls)
+    return " ".join(part for part in (message.content, f"[calls {calls}]" if calls else "") if part)
+
+
+def _size(message: Message) -> int:
+    return MESSAGE_TOKENS + estimate(message.content or "")
+
+
+def _cut_to(messages: Sequence[Message], sizes: Sequence[int], room: int) -> list[Message]:
+    """The messages with long contents cut, so that the newest stay whole and all fit; none is left out."""
+    floor = 40
+    left = max(room, floor)
+    kept: list[Message] = []
+    for number, (message, size) in enumerate(zip(reversed(messages), reversed(sizes), strict=True)):
+        share = max(left - floor * (len(messages) - number - 1), floor)
+        if size > share and message.content:
+            message = message.model_copy(update={"content": cut(message.content, share * 3)})  # noqa: PLW2901
+        kept.append(message)
+        left -= min(size, share)
+    return kept[::-1]

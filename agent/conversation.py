@@ -1,0 +1,134 @@
+"""The conversation of a run: its own messages behind those of the session's earlier runs, and what is known of older ones.
+
+Every message keeps its estimated size, so that no step walks the whole. The window is what is still sent word for word; what
+is before it lives on in the `ContextState`, as a summary that holds each message once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict
+
+from agent.errors import BrokenRecord
+from agent.messages import Message, Role
+from agent.tokens import MESSAGE_TOKENS, estimate
+
+
+class ContextState(BaseModel):
+    """What a session knows beside its messages. It passes from run to run.
+
+    Attributes:
+        first_task: The task that the conversation began with.
+        summary: Of all messages before the position.
+        memory: What the agent was told to remember, oldest first.
+        open_questions: Questions that nobody has answered, of runs that have ended.
+        run, offset: The position: all messages before `run`, and the first `offset` of its own, are in the summary. ''
+            is the run at work.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    first_task: str = ""
+    summary: str = ""
+    memory: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+    run: str = ""
+    offset: int = 0
+
+    def remembering(self, texts: Sequence[str]) -> "ContextState":
+        """With more to remember, each thing once."""
+        return self.model_copy(update={"memory": tuple(dict.fromkeys((*self.memory, *texts)))})
+
+    def at_the_end_of(self, run: str) -> "ContextState":
+        """As the session keeps it: the run at work gets its name."""
+        return self if self.run or not self.offset else self.model_copy(update={"run": run})
+
+
+NO_CONTEXT = ContextState()
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """An earlier run of the session: its messages, and what was to be remembered in it."""
+
+    run: str
+    messages: Sequence[Message]
+    remembered: Sequence[str] = ()
+
+
+def tokens_of(message: Message) -> int:
+    """The estimated tokens of one message."""
+    count = MESSAGE_TOKENS + estimate(message.content or "") + estimate(message.reasoning or "")
+    return count + sum(estimate(call.name) + estimate(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Messages in order, each with its size.
+
+    Attributes:
+        own: Where the messages of the run at work begin.
+        window: Where the messages begin that are sent word for word.
+        window_tokens: Their estimated tokens.
+        call_ids: The ids of all calls so far.
+    """
+
+    messages: list[Message] = field(default_factory=list[Message])
+    sizes: list[int] = field(default_factory=list[int])
+    own: int = 0
+    window: int = 0
+    window_tokens: int = 0
+    call_ids: set[str] = field(default_factory=set[str])
+    _starts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def append(self, message: Message) -> None:
+        """Adds a message to the run at work."""
+        size = tokens_of(message)
+        self.messages.append(message)
+        self.sizes.append(size)
+        self.window_tokens += size
+
+    def begin_behind(self, earlier: Sequence[EarlierRun], context: ContextState) -> None:
+        """Puts the messages of earlier runs in front, up to the position of the context left out."""
+        for number, run in enumerate(earlier):
+            skipped = context.offset if run.run == context.run else 0
+            self._starts[run.run] = len(self.messages) - skipped
+            for message in run.messages[skipped:]:
+                self.append(self._with_own_ids(message, number))
+        self.own = len(self.messages)
+
+    def index_of(self, run: str, offset: int) -> int:
+        """Where a position is.
+
+        Raises:
+            BrokenRecord: It is not in this conversation.
+        """
+        start = self._starts.get(run) if run else self.own
+        if start is None or not 0 <= start + offset <= len(self.messages):
+            raise BrokenRecord(f"the position {run or 'of this run'}+{offset} is not in the conversation")
+        return start + offset
+
+    def position_of(self, index: int) -> tuple[str, int]:
+        """The run and the offset of an index."""
+        if index >= self.own:
+            return "", index - self.own
+        run, start = max(
+            ((run, start) for run, start in self._starts.items() if start <= index), key=lambda one: one[1]
+        )
+        return run, index - start
+
+    def move_window(self, index: int) -> None:
+        """The messages before this index are no longer sent word for word."""
+        if index > self.window:
+            self.window_tokens -= sum(self.sizes[self.window : index])
+            self.window = index
+
+    def _with_own_ids(self, message: Message, number: int) -> Message:
+        """The message with call ids that no other run's calls have: some servers count from 0 in every reply."""
+        if message.role is Role.TOOL and message.tool_call_id:
+            return message.model_copy(update={"tool_call_id": f"{message.tool_call_id}.{number}"})
+        if not message.tool_calls:
+            return message
+        calls = tuple(call.model_copy(update={"id": f"{call.id}.{number}"}) for call in message.tool_calls)
+        self.call_ids.update(call.id for call in calls)
+        return message.model_copy(update={"tool_calls": calls})
