@@ -9,6 +9,7 @@ from redis.exceptions import (
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisError,
     ResponseError,
 )
 
@@ -52,6 +53,11 @@ def mapped(error: Exception) -> StoreError:
     if isinstance(error, ResponseError):
         return _refusal(error)
     return StoreUnavailable(f"Redis cannot be reached: is it running, and is its URL right? ({redact(str(error))})")
+
+
+def mapped_if_redis(error: Exception) -> StoreError | None:
+    """What an error of redis-py means; None for any other error."""
+    return mapped(error) if isinstance(error, RedisError) else None
 
 
 def _refusal(error: ResponseError) -> StoreError:

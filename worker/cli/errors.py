@@ -80,13 +80,9 @@ def exit_code_of(error: Exception) -> ExitCode:
 
 def _known(error: Exception) -> Exception | None:
     """The error that a user can understand, if it is one; also where it comes alone in a group."""
-    from redis.exceptions import RedisError  # noqa: PLC0415
-
     from agent.errors import PawlError  # noqa: PLC0415
-    from scheduler.unavailable import mapped  # noqa: PLC0415
+    from scheduler.unavailable import mapped_if_redis  # noqa: PLC0415
 
     while isinstance(error, ExceptionGroup) and len(inner := cast("tuple[Exception, ...]", error.exceptions)) == 1:
         error = inner[0]
-    if isinstance(error, RedisError):
-        return mapped(error)
-    return error if isinstance(error, PawlError | TimeoutError) else None
+    return error if isinstance(error, PawlError | TimeoutError) else mapped_if_redis(error)
