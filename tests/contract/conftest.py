@@ -10,6 +10,7 @@ from tests.conftest import BACKENDS, Servers
 from tests.support.clients import SUPPORT, Backend, Play, backend_of, player
 from tests.support.hand import Hand
 from tests.support.runs import Desk
+from tests.support.stage import Stage
 
 
 @pytest.fixture(params=BACKENDS)
@@ -18,6 +19,12 @@ def desk(request: pytest.FixtureRequest, servers: Servers) -> Desk:
     if request.param == "fakeredis":
         return Desk(fakeredis.FakeRedis(protocol=2))
     return Desk(redis.Redis(unix_socket_path=str(servers.get(request.param).socket), protocol=2))
+
+
+@pytest.fixture(params=BACKENDS)
+def stage(request: pytest.FixtureRequest, servers: Servers) -> Stage:
+    """A desk and a store at an empty server of each kind."""
+    return Stage(request.param, servers)
 
 
 @pytest.fixture(params=BACKENDS)
