@@ -98,13 +98,15 @@ class Conversation:
         self.own = len(self.messages)
 
     def index_of(self, run: str, offset: int) -> int:
-        """Where a position is.
+        """Where a position is; one in a run that is not here any more is before everything.
 
         Raises:
-            BrokenRecord: It is not in this conversation.
+            BrokenRecord: It is behind the end of the conversation.
         """
-        start = self._starts.get(run) if run else self.own
-        if start is None or not 0 <= start + offset <= len(self.messages):
+        start = self.own if not run else self._starts.get(run)
+        if start is None:
+            return 0
+        if start + offset > len(self.messages):
             raise BrokenRecord(f"the position {run or 'of this run'}+{offset} is not in the conversation")
         return start + offset
 

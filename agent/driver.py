@@ -226,6 +226,7 @@ class Driver:
             marks=marks,
             requests=requests,
             acknowledged=self._consumed,
+            context=self.state.context.at_the_end_of(self._identity.run_id) if isinstance(plan, Ended) else None,
             budget=self.state.head.budget if any(isinstance(e, BudgetChanged) for e in self._events) else None,
         )
 

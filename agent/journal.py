@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.budget import Budget, Reservation, Usage
+from agent.conversation import ContextState
 from agent.events import Event, Recorded, RequestOpened
 from agent.requests import Answer
 from agent.state import Checkpoint, Mark
@@ -33,6 +34,7 @@ class Commit:
         requests: What a person is asked from now on.
         acknowledged: How many inbox entries these events contain.
         budget: The new limits, where they changed.
+        context: What the session knows from now on, at the end of a run.
     """
 
     events: Sequence[Event]
@@ -46,6 +48,7 @@ class Commit:
     requests: Sequence[RequestOpened] = ()
     acknowledged: int = 0
     budget: Budget | None = None
+    context: ContextState | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from scheduler.keys import unscoped
 from scheduler.lifecycle import Status
 from scheduler.wire import Reply, Value, array, blob, groups, number, pairs, text, texts
 
@@ -191,7 +192,7 @@ def read_claimed(reply: Reply) -> Claimed | Refused:
         code=code, now=number(now), queued_since=number(queued_since), token=text(token), rev=number(rev),
         seq=number(seq), step=number(step), state=blob(state), open=blob(opened), limits=blob(limits),
         crashes=number(crashes), crashes_total=number(crashes_total), cancel=text(cancel),
-        created_at=number(created_at), agent=text(agent), session=text(session), tenant=text(tenant),
+        created_at=number(created_at), agent=text(agent), session=unscoped(text(session)), tenant=text(tenant),
         queue=text(queue), schema=number(schema), metadata=blob(metadata), epoch=text(epoch),
         session_state=blob(session_state), session_cursor=text(cursor),
         calls={text(call): text(mark) for call, mark in pairs(calls)},

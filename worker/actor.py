@@ -6,7 +6,7 @@ is then given back with a reason, and counts a crash.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from agent.agent import Agent
 from agent.budget import Reservation
 from agent.context import RunIdentity
+from agent.conversation import ContextState, EarlierRun
 from agent.driver import Driver
 from agent.errors import BrokenRecord, LeaseLost, TooLarge
 from agent.events import Recorded, RunFailed, decode
@@ -31,6 +32,7 @@ from scheduler.lifecycle import Status
 from worker.claims import Claim
 from worker.journal import RedisJournal, arrivals_of, marks_of
 from worker.leases import Lease
+from worker.recall import Recall
 
 MOST_WORDS: Final = 2_000
 """Characters that are kept of what went wrong."""
@@ -68,8 +70,9 @@ class RunActor:
         served: ServedAgent,
         journal: RedisJournal,
         lease: Lease,
-        observer: Observer,
         *,
+        recall: Recall,
+        observer: Observer,
         max_steps: int | None,
     ) -> None:
         self.claim = claim
@@ -77,6 +80,7 @@ class RunActor:
         self.since = time.monotonic()
         self._served = served
         self._journal = journal
+        self._recall = recall
         self._observer = observer
         self._max_steps = max_steps
         self._driver: Driver | None = None
@@ -138,7 +142,7 @@ class RunActor:
 
     async def _drive(self) -> Ended:
         claimed = self.claim.claimed
-        state = self._restored()
+        state = self._restored(*await self._recall.of(self.claim.run, claimed))
         identity = RunIdentity(
             run_id=self.claim.run,
             session=claimed.session,
@@ -165,8 +169,8 @@ class RunActor:
         departure = await driver.drive(lost=lost, news=news)
         return Ended(Status(departure.status), self._journal.reason, departure.delay_ms)
 
-    def _restored(self) -> RunState:
-        """The state that the record says.
+    def _restored(self, context: ContextState, earlier: Sequence[EarlierRun]) -> RunState:
+        """The state that the record says, behind what the session knows.
 
         Raises:
             BrokenRecord: Checkpoint and events cannot be read, or do not fit together.
@@ -175,7 +179,7 @@ class RunActor:
         if isinstance(stored, BrokenRecord):
             raise stored
         events = (Recorded(seq=e.seq, at=e.at, event=decode(e.body)) for e in stored)
-        state = RunState.restore(Checkpoint.of(claimed.state), events)
+        state = RunState.restore(Checkpoint.of(claimed.state), events, earlier=earlier, context=context)
         if state.head.seq != claimed.seq:
             raise BrokenRecord(f"the record is at event {claimed.seq}, the last one that is there is {state.head.seq}")
         if state.exchange is not None:

@@ -12,6 +12,7 @@ import structlog
 from pydantic_core import from_json
 
 from agent.budget import Budget, Reservation, Usage
+from agent.conversation import ContextState
 from agent.errors import BrokenRecord, LeaseLost, StoreUnavailable
 from agent.events import AnswerKind, Event, RecordWentBack, RequestOpened, RunFailed, RunReleased, encode
 from agent.journal import Commit, News
@@ -173,6 +174,8 @@ class RedisJournal:
             open=opening,
             settled=settled,
             hold=self._hold if opening else (),
+            session_state=_session_state(commit.context),
+            session_cursor=commit.context.run if commit.context else "",
             marks={call: None if mark is None else mark.value for call, mark in commit.marks.items()},
             asks={request.request: _ask(request) for request in commit.requests},
         )
@@ -256,6 +259,10 @@ def _arrival(entry: InboxEntry) -> Budget | Answer:
     body: dict[str, Any] = from_json(entry.body or b"{}")
     kind: AnswerKind = cast("AnswerKind", entry.kind)
     return Answer(entry.ask, kind, body.get("text") or body.get("reason") or "", body.get("arguments"))
+
+
+def _session_state(context: ContextState | None) -> bytes | None:
+    return None if context is None else context.model_dump_json(exclude_defaults=True).encode()
 
 
 def _ask(request: RequestOpened) -> NewAsk:

@@ -29,6 +29,7 @@ from worker.cancelling import cancelled
 from worker.claims import Claimer
 from worker.durability import Durability
 from worker.leases import LeaseKeeper
+from worker.recall import Recall
 from worker.rq_worker import BEAT_SECONDS, AgentWorker
 from worker.steplog import StepLog
 from worker.supervisor import Supervisor
@@ -157,6 +158,7 @@ class _Worker:
             Batches(self._redis),
             self._face,
             durability=self._durability,
+            recall=Recall(self._redis, self._store),
             ringer=self._sweeper.ringer,
             mender=self._sweeper.mender,
             concurrency=options.concurrency,

@@ -27,6 +27,7 @@ from worker.claims import Claim, Rooms
 from worker.durability import Durability
 from worker.journal import RedisJournal
 from worker.leases import Lease, LeaseKeeper
+from worker.recall import Recall
 from worker.rq_worker import AgentWorker
 
 ROOM_FOR_ONE_CRASH: Final = 32
@@ -56,6 +57,7 @@ class Supervisor:
         face: AgentWorker,
         *,
         durability: Durability,
+        recall: Recall,
         ringer: Ringer,
         mender: Mender,
         concurrency: int,
@@ -67,6 +69,7 @@ class Supervisor:
         self._batches = batches
         self._face = face
         self._durability = durability
+        self._recall = recall
         self._ringer = ringer
         self._mender = mender
         self._concurrency = concurrency
@@ -115,7 +118,15 @@ class Supervisor:
             durability=self._durability,
             promoted=self._ring,
         )
-        actor = RunActor(claim, served, journal, lease, self._observer(claim), max_steps=self._max_steps)
+        actor = RunActor(
+            claim,
+            served,
+            journal,
+            lease,
+            recall=self._recall,
+            observer=self._observer(claim),
+            max_steps=self._max_steps,
+        )
         self._actors[claim.activation] = actor
         self.keeper.leases[claim.activation] = lease
         self._face.started(self._standing(claim, Status.RUNNING, since_ms=claimed.now), claim.activation)

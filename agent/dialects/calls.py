@@ -114,6 +114,17 @@ def decode(text: str) -> object:
     return value
 
 
+def decode_beginning(text: str, start: int = 0) -> tuple[object, int]:
+    """The value that begins at a place in a model's text, and where it ends.
+
+    Raises:
+        ValueError: It is not JSON, or does not say one thing clearly.
+        RecursionError: It is nested too deep.
+    """
+    value, end = _decoder.raw_decode(text, start)
+    return cast(object, value), end
+
+
 def _explained(text: str, error: json.JSONDecodeError, *, may_be_cut: bool) -> str:
     has_more_behind = error.msg == "Extra data"
     if has_more_behind and text.lstrip().startswith("{") and text[error.pos] == "{":

@@ -194,7 +194,7 @@ class Site:
         """Ends all processes, and looks whether the store is as it has to be."""
         self.finish()
         try:
-            check(self.desk)
+            check(self.keys, self.desk.snapshot())
         finally:
             self.client.close()
             self.redis.close()

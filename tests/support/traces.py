@@ -26,7 +26,7 @@ class Traces:
     """A folder of traces and gates."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._file = folder / "traces"
 
     @classmethod
@@ -52,8 +52,8 @@ class Traces:
 
     def open(self, gate: str) -> None:
         """Lets those go on that wait at the gate."""
-        (self._folder / f"{gate}.gate").touch()
+        (self.folder / f"{gate}.gate").touch()
 
     def is_open(self, gate: str) -> bool:
         """Whether the gate is open."""
-        return (self._folder / f"{gate}.gate").exists()
+        return (self.folder / f"{gate}.gate").exists()

@@ -4,11 +4,13 @@ from agent.budget import Budget, Usage
 from agent.events import (
     TYPES,
     BudgetChanged,
+    ContextCompacted,
     Event,
     ModelFailed,
     ModelReplied,
     Recorded,
     RecordWentBack,
+    Remembered,
     ReplyRejected,
     RequestAnswered,
     RequestOpened,
@@ -87,6 +89,8 @@ def test_a_resumed_run_keeps_what_it_was_before() -> None:
 def test_every_event_has_a_line_of_its_own() -> None:
     others: list[Event] = [
         BudgetChanged(budget=Budget(max_steps=9)),
+        Remembered(text="likes red"),
+        ContextCompacted(offset=3, summary="user: hello"),
         RequestOpened(request="2.0", kind="approval", tool="pay", question="May it?"),
         RequestAnswered(request="2.0", answer="reject", text="too much"),
         RecordWentBack(lost=2),

@@ -83,6 +83,12 @@ def _known(error: Exception) -> Exception | None:
     from agent.errors import PawlError  # noqa: PLC0415
     from scheduler.unavailable import mapped_if_redis  # noqa: PLC0415
 
-    while isinstance(error, ExceptionGroup) and len(inner := cast("tuple[Exception, ...]", error.exceptions)) == 1:
-        error = inner[0]
-    return error if isinstance(error, PawlError | TimeoutError) else mapped_if_redis(error)
+    alone = _alone(error)
+    return alone if isinstance(alone, PawlError | TimeoutError) else mapped_if_redis(alone)
+
+
+def _alone(error: Exception) -> Exception:
+    if isinstance(error, ExceptionGroup):
+        group = cast("ExceptionGroup[Exception]", error)
+        return _alone(group.exceptions[0]) if len(group.exceptions) == 1 else group
+    return error

@@ -7,11 +7,13 @@ import json
 from agent.budget import NANO
 from agent.events import (
     BudgetChanged,
+    ContextCompacted,
     Event,
     ModelFailed,
     ModelReplied,
     Recorded,
     RecordWentBack,
+    Remembered,
     ReplyRejected,
     RequestAnswered,
     RequestOpened,
@@ -66,6 +68,11 @@ def happened(event: Event) -> str:
         case RequestAnswered():
             said = f": {one_line(event.text)}" if event.text else ""
             return f"  {event.request} {ANSWERS[event.answer]}{said}"
+        case Remembered():
+            return f"  remembered: {one_line(event.text)}"
+        case ContextCompacted():
+            cost = f" by {one_line(event.model)}" if event.model else ""
+            return f"older messages are summarised{cost}: {one_line(event.summary)}"
         case BudgetChanged():
             return f"budget: {event.budget.model_dump_json(exclude_none=True)}"
         case RunReleased():
