@@ -23,9 +23,16 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def site(server: Server, tmp_path: Path) -> Iterator[Site]:
-    """A deployment without a worker."""
+def spoilt_site(server: Server, tmp_path: Path) -> Iterator[Site]:
+    """A deployment without a worker, in whose store a test may spoil things."""
     opened = Site(server, tmp_path)
     yield opened
-    print(opened.logs())  # pytest shows it where the test failed
     opened.close()
+    print(opened.logs())  # pytest shows it where the test failed
+
+
+@pytest.fixture
+def site(spoilt_site: Site) -> Iterator[Site]:
+    """A deployment without a worker. When the test is over, the store must be as it has to be."""
+    yield spoilt_site
+    spoilt_site.check()

@@ -10,8 +10,9 @@ from agent.budget import Usage
 from agent.events import ModelFailed, ModelReplied, Recorded, RunClaimed, ToolReturned
 from agent.state import Checkpoint, RunState
 from scheduler.lifecycle import Status
+from tests.support.player import LEASE_SECONDS
 from tests.support.plays import hold, hold_again, note, put, say, task, use
-from tests.support.site import LEASE_SECONDS, Site
+from tests.support.site import Site
 from tests.support.waiting import wait_until
 
 TAKEOVER_SECONDS = LEASE_SECONDS + 2.5

@@ -10,12 +10,14 @@ from dataclasses import replace
 from decimal import Decimal
 
 from agent import Agent, ToolContext, tool
-from agent.errors import ModelUnavailable
+from agent.errors import ModelRefusedRequest, ModelUnavailable
 from agent.models.base import ModelReply, ModelRequest, Price, RawToolCall
 from agent.models.function import FunctionModel
+from agent.models.scripted import ScriptedModel, call
 from tests.support import plays
 from tests.support.traces import Traces
 
+LEASE_SECONDS = 1.0
 INPUT_TOKENS, OUTPUT_TOKENS = 100, 10
 PRICE = Price(input_per_million=Decimal(1), output_per_million=Decimal(2))
 
@@ -30,8 +32,10 @@ async def _perform(request: ModelRequest) -> ModelReply:
         await asyncio.sleep(step.seconds)
     if step.gate:
         await _pass(traces, step.gate)
-    if request.attempt <= len(step.fails):
-        raise ModelUnavailable("busy", status=429, retry_after=step.fails[request.attempt - 1])
+    if request.attempt <= len(step.retry_after):
+        raise ModelUnavailable("busy", status=429, retry_after=step.retry_after[request.attempt - 1])
+    if step.refuses_until and not traces.is_open(step.refuses_until):
+        raise ModelRefusedRequest("not yet", status=400)
     calls = tuple(RawToolCall(one.tool, one.arguments) for one in step.uses)
     reply = ModelReply(content=step.text or None, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
     return replace(reply, input_tokens=INPUT_TOKENS, output_tokens=OUTPUT_TOKENS)
@@ -42,72 +46,72 @@ async def _pass(traces: Traces, gate: str) -> None:
         await asyncio.sleep(0.01)
 
 
-def _leave(what: str, call: ToolContext, text: str = "") -> Traces:
+def _leave(what: str, context: ToolContext, text: str = "") -> Traces:
     traces = Traces.of_this_process()
-    traces.leave(what, call.run_id, call.idempotency_key, text)
+    traces.leave(what, context.run_id, context.idempotency_key, text)
     return traces
 
 
 @tool
-async def note(text: str, call: ToolContext) -> str:
+async def note(text: str, context: ToolContext) -> str:
     """Leaves a trace."""
-    _leave("note", call, text)
+    _leave("note", context, text)
     return f"noted {text}"
 
 
 @tool(idempotent=True)
-async def put(text: str, seconds: float, call: ToolContext) -> str:
+async def put(text: str, seconds: float, context: ToolContext) -> str:
     """Leaves a trace, and may be called again."""
-    _leave("put", call, text)
+    _leave("put", context, text)
     await asyncio.sleep(seconds)
     return f"put {text}"
 
 
 @tool
-async def hold(gate: str, call: ToolContext) -> str:
+async def hold(gate: str, context: ToolContext) -> str:
     """Waits at a gate."""
-    await _pass(_leave("hold", call), gate)
-    _leave("held", call)
+    await _pass(_leave("hold", context), gate)
+    _leave("held", context)
     return "held"
 
 
 @tool(idempotent=True)
-async def hold_again(gate: str, call: ToolContext) -> str:
+async def hold_again(gate: str, context: ToolContext) -> str:
     """Waits at a gate, and may be called again."""
-    await _pass(_leave("hold_again", call), gate)
-    _leave("held_again", call)
+    await _pass(_leave("hold_again", context), gate)
+    _leave("held_again", context)
     return "held"
 
 
 @tool
-def block(seconds: float, call: ToolContext) -> str:
+def block(seconds: float, context: ToolContext) -> str:
     """Sleeps in a thread."""
-    _leave("block", call)
+    _leave("block", context)
     time.sleep(seconds)
-    _leave("blocked", call)
+    _leave("blocked", context)
     return "blocked"
 
 
 @tool
-async def hog(seconds: float, call: ToolContext) -> str:
+async def hog(seconds: float, context: ToolContext) -> str:
     """Async in name only."""
-    _leave("hog", call)
+    _leave("hog", context)
     time.sleep(seconds)  # noqa: ASYNC251 - that is the point
     return "hogged"
 
 
 @tool(idempotent=True)
-async def boom(call: ToolContext) -> str:
+async def boom(context: ToolContext) -> str:
     """Kills its process."""
-    _leave("boom", call)
+    _leave("boom", context)
     os.kill(os.getpid(), signal.SIGKILL)
     return "unreachable"
 
 
 @tool
-async def big(characters: int, letter: str, call: ToolContext) -> str:
+async def big(characters: int, letter: str, context: ToolContext) -> str:
     """Returns a long text."""
-    _leave("big", call)
+    _leave("big", context)
     return letter * characters
 
 
@@ -120,13 +124,27 @@ class Grumble(Exception):
 
 
 @tool
-async def grumble(call: ToolContext) -> str:
+async def grumble(context: ToolContext) -> str:
     """Raises an error that cannot be pickled."""
-    _leave("grumble", call)
+    _leave("grumble", context)
     raise Grumble
 
 
-TOOLS: tuple[Callable[..., object], ...] = (note, put, hold, hold_again, block, hog, boom, big, grumble)
+@tool(timeout=LEASE_SECONDS)
+async def overdue(seconds: float, context: ToolContext) -> str:
+    """Takes as long as it may."""
+    _leave("overdue", context)
+    await asyncio.sleep(seconds)
+    return "in time"
+
+
+@tool(terminal=True)
+async def finish_with_much() -> str:
+    """Returns a result that no event can hold."""
+    return "x" * 50_000_000
+
+
+TOOLS: tuple[Callable[..., object], ...] = (note, put, hold, hold_again, block, hog, boom, big, grumble, overdue)
 
 
 def player_of(queue: str) -> Agent[str]:
@@ -136,3 +154,5 @@ def player_of(queue: str) -> Agent[str]:
 
 
 player = player_of("default")
+
+giant = Agent("Return much.", name="giant", tools=[finish_with_much], model=ScriptedModel([call("finish_with_much")]))

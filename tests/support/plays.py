@@ -4,10 +4,11 @@ The agent `player` reads its task as a play. So each test says in one place what
 know nothing but that one agent.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,29 +21,31 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One reply of the model.
+    """One reply of the model: tools to call, or an answer.
 
     Attributes:
         seconds: How long the model thinks.
         gate: The model waits until the test opens this gate.
-        fails: The attempts at this step that fail as a busy server does, with these seconds of `Retry-After`.
+        refuses_until: The model refuses until the test opens this gate.
+        retry_after: The first attempts at this step fail as those at a busy server do, with these `Retry-After` (seconds).
     """
 
     text: str = ""
     uses: tuple[Use, ...] = ()
     seconds: float = 0.0
     gate: str = ""
-    fails: tuple[float, ...] = ()
+    refuses_until: str = ""
+    retry_after: tuple[float, ...] = ()
 
 
-def use(*uses: Use, seconds: float = 0.0, gate: str = "", fails: tuple[float, ...] = ()) -> Step:
-    """The model calls tools."""
-    return Step("", uses, seconds, gate, fails)
+def use(*uses: Use, **how: Any) -> Step:
+    """The model calls tools; see `Step` for how."""
+    return Step(uses=uses, **how)
 
 
-def say(text: str, *, seconds: float = 0.0, gate: str = "", fails: tuple[float, ...] = ()) -> Step:
-    """The model answers, which ends the run."""
-    return Step(text, (), seconds, gate, fails)
+def say(text: str, **how: Any) -> Step:
+    """The model answers, which ends the run; see `Step` for how."""
+    return Step(text, **how)
 
 
 def note(text: str) -> Use:
@@ -90,32 +93,19 @@ def grumble() -> Use:
     return Use("grumble")
 
 
+def overdue(seconds: float) -> Use:
+    """Takes as long as its time-out, which is the lease of the tests. Not idempotent."""
+    return Use("overdue", {"seconds": seconds})
+
+
+_PLAY: Final = TypeAdapter(tuple[Step, ...])
+
+
 def task(*steps: Step) -> str:
     """The play as the task of a run."""
-    return json.dumps(
-        [
-            {
-                "text": step.text,
-                "uses": [{"tool": one.tool, "arguments": dict(one.arguments)} for one in step.uses],
-                "seconds": step.seconds,
-                "gate": step.gate,
-                "fails": step.fails,
-            }
-            for step in steps
-        ]
-    )
+    return _PLAY.dump_json(steps, exclude_defaults=True).decode()
 
 
-def read(play: str) -> list[Step]:
+def read(play: str) -> tuple[Step, ...]:
     """The steps of a play."""
-    steps: list[dict[str, Any]] = json.loads(play)
-    return [
-        Step(
-            step["text"],
-            tuple(Use(one["tool"], one["arguments"]) for one in step["uses"]),
-            step["seconds"],
-            step["gate"],
-            tuple(step["fails"]),
-        )
-        for step in steps
-    ]
+    return _PLAY.validate_json(play)

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,27 +21,18 @@ from scheduler.records import RunRecord, parse_record
 from scheduler.settings import Settings
 from tests.support import traces
 from tests.support.invariants import check
-from tests.support.player import player_of
-from tests.support.runs import Desk
+from tests.support.player import LEASE_SECONDS, player_of
 from tests.support.servers import Server
+from tests.support.snapshot import take
 from tests.support.traces import Traces
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-LEASE_SECONDS = 1.0
 ENVIRONMENT = {"PAWL_LEASE_SECONDS": str(LEASE_SECONDS), "PAWL_RENEW_SECONDS": "0.25", "PAWL_LOG_FORMAT": "json"}
 PLAYER = "tests.support.player"
 END_SECONDS = 20.0
 
 Line = dict[str, Any]
-
-
-class Onlooker(Desk):
-    """A desk at a server that is in use: empties nothing, and moves no clock."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self.redis = cast(Any, client)
-        self.keys = Keys()
 
 
 class WorkerProcess:
@@ -124,10 +115,9 @@ class Site:
         self.server = server
         self.url = url or server.url
         self.traces = Traces(folder)
-        self.redis = cast(Any, redis.Redis(unix_socket_path=str(server.socket)))
+        self.redis = cast(Any, redis.Redis(unix_socket_path=str(server.socket), protocol=2))
         self.client = Client(settings=Settings(redis_url=server.url, lease_seconds=LEASE_SECONDS, renew_seconds=0.25))
-        self.desk = Onlooker(self.redis)
-        self.keys = self.desk.keys
+        self.keys = Keys()
         self._folder = folder
         self._workers: list[WorkerProcess] = []
 
@@ -168,7 +158,7 @@ class Site:
 
     def events(self, run: str) -> list[Event]:
         """The events of a run."""
-        return [decode(body) for body in self.desk.event_bodies(run)]
+        return [decode(fields[b"b"]) for _, fields in self.redis.xrange(self.keys.events(run))]
 
     def kinds(self, run: str) -> list[str]:
         """The types of the events of a run."""
@@ -184,20 +174,22 @@ class Site:
         """Waits until models or tools have left so many traces of a kind."""
         wait_until(f"{times} traces of {what} {run}", lambda: len(self.traces.found(what, run)) >= times, seconds)
 
-    def finish(self, finish: Callable[[WorkerProcess], object] = lambda worker: worker.kill()) -> None:
-        """Ends the workers."""
+    def finish(self) -> None:
+        """Kills the workers."""
         for worker in self._workers:
             if worker.alive:
-                finish(worker)
+                worker.kill()
+
+    def check(self) -> None:
+        """Ends all workers, and looks whether the store is as it has to be."""
+        self.finish()
+        check(self.keys, take(self.redis, f"{self.keys.prefix}:*"))
 
     def close(self) -> None:
-        """Ends all processes, and looks whether the store is as it has to be."""
+        """Ends all processes."""
         self.finish()
-        try:
-            check(self.keys, self.desk.snapshot())
-        finally:
-            self.client.close()
-            self.redis.close()
+        self.client.close()
+        self.redis.close()
 
     def logs(self) -> str:
         """What all workers logged, for whoever reads a failure."""

@@ -65,9 +65,9 @@ class Snapshot:
         return Snapshot({key: held for key, held in self.keys.items() if key not in keys})
 
 
-def take(client: Any) -> Snapshot:
-    """Reads everything."""
-    names = sorted(cast("list[bytes]", client.keys("*")))
+def take(client: Any, pattern: str = "*") -> Snapshot:
+    """Reads everything, or the keys of a pattern."""
+    names = sorted(cast("list[bytes]", client.keys(pattern)))
     kinds = _all(client, [("TYPE", name) for name in names])
     reads = [(_READ[kind][0], name, *_READ[kind][1:]) for name, kind in zip(names, kinds, strict=True)]
     contents = _all(client, reads)

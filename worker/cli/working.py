@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -92,7 +92,7 @@ def worker(
         asyncio.run(serve(agents, deployment, options))
     finally:
         deployment.close()
-    return ExitCode.OK
+    return _end_at_once()
 
 
 def scheduler(queues: Queues = "") -> int:
@@ -203,6 +203,13 @@ class _Progress:
         tokens = f"{report.input_tokens} + {report.output_tokens} tokens"
         parts = (report.outcome, tools, report.error, tokens, report.model)
         say(f"step {report.step}  " + "  ".join(part for part in parts if part))
+
+
+def _end_at_once() -> NoReturn:
+    """A thread cannot be stopped: a tool that still sits in one must not hold up the end of the process."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ExitCode.OK)
 
 
 def _keep(deployment: Deployment, targets: Sequence[str], options: WorkerOptions, processes: int) -> int:
