@@ -238,7 +238,7 @@ class RedisJournal:
             await self._batches.send(call)
 
 
-METRICS: Final = ("model_calls", "input_tokens", "output_tokens", "cost_nanousd")
+METRICS: Final = ("model_calls", "unpriced_calls", "input_tokens", "output_tokens", "cost_nanousd")
 
 
 def arrivals_of(inbox: tuple[InboxEntry, ...]) -> tuple[Budget | Answer, ...]:

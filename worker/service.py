@@ -37,8 +37,8 @@ from worker.supervisor import Supervisor
 MOST_CLAIMS: Final = 100
 WAIT_SECONDS: Final = 3.0
 FULL_SECONDS: Final = 1.0
-CARD_SECONDS: Final = 60.0
-CARD_LIFE_SECONDS: Final = 300.0
+CARD_SECONDS: Final = 20.0
+CARD_LIFE_SECONDS: Final = 60.0
 PARENT_SECONDS: Final = 1.0
 PRIORITIES: Final = ("high", "low")
 

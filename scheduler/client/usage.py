@@ -15,13 +15,18 @@ from scheduler.ledgers import Counter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """What one agent used of one model for one tenant on one day (UTC). `cost_usd` holds the calls whose price is known."""
+    """What one agent used of one model for one tenant on one day (UTC).
+
+    Attributes:
+        unpriced_calls: Calls whose price is not known; `cost_usd` holds the others.
+    """
 
     day: date
     agent: str
     model: str
     tenant: str
     model_calls: int = 0
+    unpriced_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_nanousd: int = 0
@@ -32,7 +37,7 @@ class UsageRow:
         return Decimal(self.cost_nanousd) / NANO
 
 
-METRICS = ("model_calls", "input_tokens", "output_tokens", "cost_nanousd")
+METRICS = ("model_calls", "unpriced_calls", "input_tokens", "output_tokens", "cost_nanousd")
 
 
 def rows_of(day: date, counters: Mapping[str, Counter]) -> list[UsageRow]:

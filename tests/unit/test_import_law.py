@@ -37,6 +37,8 @@ REDIS_DOORS = (
     "worker/leases.py",
     "worker/processes.py",
     "worker/rq_worker.py",
+    "worker/durability.py",
+    "worker/recall.py",
     "worker/service.py",
     "worker/supervisor.py",
 )

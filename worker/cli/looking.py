@@ -180,7 +180,7 @@ def usage(
             for group in groups:
                 print_json(group)
             return
-        columns = (*names, "model_calls", "input_tokens", "output_tokens", "cost_usd")
+        columns = (*names, "model_calls", "unpriced_calls", "input_tokens", "output_tokens", "cost_usd")
         print_table(
             [column.replace("_", " ").upper() for column in columns],
             ([money(value) if name == "cost_usd" else str(value) for name, value in group.items()] for group in groups),
@@ -198,7 +198,7 @@ def _grouped(rows: list[UsageRow], names: list[str]) -> list[dict[str, Any]]:
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in names)
         group = sums.setdefault(key, dict(zip(names, key, strict=True)))
-        for metric in ("model_calls", "input_tokens", "output_tokens", "cost_usd"):
+        for metric in ("model_calls", "unpriced_calls", "input_tokens", "output_tokens", "cost_usd"):
             group[metric] = group.get(metric, 0) + getattr(row, metric)
     return sorted(sums.values(), key=lambda group: (-group["cost_usd"], -group["input_tokens"]))
 
