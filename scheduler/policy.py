@@ -23,6 +23,7 @@ class Policy:
     max_inbox: int = 1_000
     max_signals: int = 10_000
     max_calls: int = 3_000
+    max_behind: int = 1_000
     crashes_at_a_step: int = 3
     crashes_in_all: int = 10
     defer_first_ms: int = 5_000

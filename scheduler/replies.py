@@ -144,13 +144,6 @@ class ToRing(NamedTuple):
     queue: str
 
 
-class Unmirrored(NamedTuple):
-    run: str
-    moves: int
-    status: Status
-    queue: str
-
-
 @dataclass(frozen=True, slots=True)
 class Swept:
     """`fresh` (another sweep was just there), `amnesty` (all leases raised), or `swept` and what is to be done."""
@@ -158,7 +151,7 @@ class Swept:
     code: str
     expired: tuple[Expired, ...] = ()
     rings: tuple[ToRing, ...] = ()
-    unmirrored: tuple[Unmirrored, ...] = ()
+    unmirrored: tuple[str, ...] = ()
     fired: tuple[str, ...] = ()
 
 
@@ -235,10 +228,7 @@ def read_swept(reply: Reply) -> Swept:
         code,
         tuple(Expired(text(run), text(token)) for run, token in groups(expired, 2)),
         tuple(ToRing(text(run), text(queue)) for run, queue in groups(rings, 2)),
-        tuple(
-            Unmirrored(text(run), number(moves), Status(text(status)), text(queue))
-            for run, moves, status, queue in groups(unmirrored, 4)
-        ),
+        texts(unmirrored),
         texts(fired),
     )
 

@@ -61,7 +61,7 @@ class Scripts:
         fields += ("limits", new.limits, "metadata", new.metadata)
         arguments: list[Argument] = [
             new.id, *self._lives, new.digest, new.on_busy.value, *_moment(new.at_ms, new.delay_ms), new.event,
-            new.interrupted_event, len(fields), *fields,
+            new.interrupted_event, self.policy.max_behind, len(fields), *fields,
         ]  # fmt: skip
         return ScriptCall(self._scripts["create"], self.keys.frame(new.id), arguments, read_created)
 
@@ -221,11 +221,6 @@ class Scripts:
         """
         arguments: list[Argument] = [run, *self._lives, *rq_words]
         return ScriptCall(self._scripts["ring"], (*self.keys.frame(run), *rq_keys), arguments, read_refused)
-
-    def mirrored(self, run: str, *, moves: int, status: Status) -> ScriptCall[Refused]:
-        """Notes that RQ knows `status`: `done`, or `again` if it has changed since `moves` was read."""
-        arguments: list[Argument] = [run, *self._lives, moves, status.value]
-        return ScriptCall(self._scripts["mirrored"], self.keys.frame(run), arguments, read_refused)
 
     def defer(self, run: str, *, deferral: str, reason: str) -> ScriptCall[Deferred | Refused]:
         """Puts off a queued run that this worker cannot run; `deferral` is made once for each refused claim."""

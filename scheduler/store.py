@@ -38,7 +38,7 @@ class Store:
 
         Raises:
             Conflict: The idempotency key belongs to another task, or the session is busy and `on_busy` is reject.
-            TooLarge: The task is beyond its limit.
+            TooLarge: The task, or the line of runs in the session, is beyond its limit.
         """
         answer = await run(self.redis, self.scripts.create(new))
         if isinstance(answer, Created):
@@ -47,6 +47,9 @@ class Store:
             raise Conflict(f"The idempotency key {new.idempotency_key!r} belongs to another task, run {answer.detail}.")
         if answer.code == "busy":
             raise Conflict(f"The session {new.session!r} is busy with run {answer.detail}.")
+        if answer.code == "full":
+            most = self.scripts.policy.max_behind
+            raise TooLarge(f"{most:,} runs stand behind each other in the session {new.session!r}: max_behind.")
         raise _refusal(new.id, answer)
 
     async def signal(self, run_id: str, *, sid: str, kind: str, body: bytes, ask: str = "") -> str:

@@ -14,5 +14,5 @@ local known = call('HGET', SIDS, sid)
 if known then return { 'already', known } end
 if ENDED[record.status] then return { 'over', record.status } end
 
-call('HSET', SIDS, sid, record.status == 'running' and 'asked' or 'cancelled')
+if record.cancel == '' then call('HSET', SIDS, sid, record.status == 'running' and 'asked' or 'cancelled') end
 return { stop(record, reason, body) }

@@ -1,13 +1,13 @@
 -- create: a run is accepted, with its record, its first event and its place in session and queue, or nothing is written.
 -- Arguments: digest, on_busy (queue, reject, interrupt, rollback), start (moment, delay), event, event of the run that it
---   interrupts, fields (list of name, value)
+--   interrupts, most runs behind another in a session, fields (list of name, value)
 -- Replies: created <run> <1 if behind another> <now> <run it cancelled> | already <run> | conflict <run> | busy <run>
---   | broken <key>
+--   | full | broken <key>
 -- Moves: -> queued; queued -> cancelled, waiting -> cancelled (the active run of its session)
 -- Derived keys: idem, session and its queue, indexes; the active run's own
 
 local digest, on_busy, start = take(), take(), take_moment()
-local body, interrupted_body, given = take(), take(), take_list()
+local body, interrupted_body, most_behind, given = take(), take(), tonumber(take()), take_list()
 
 if call('EXISTS', RUN) == 1 then return { 'already', own } end
 
@@ -29,6 +29,7 @@ end
 
 local active = active_run(record.session)
 if active and on_busy == 'reject' then return { 'busy', active.id } end
+if active and call('LLEN', NEXT .. record.session) >= most_behind then return { 'full' } end
 local overtakes = active and OVERTAKES[on_busy]
 local damaged = overtakes and damage(active)
 if damaged then return { 'broken', damaged } end

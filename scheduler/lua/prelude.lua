@@ -264,18 +264,14 @@ local function close(record, status, reason)
   return promoted
 end
 
--- Asks a running run to end, ends any other. Returns `asked` or `cancelled` and the promoted run.
+-- Asks a running run to end, ends any other. The first reason stays. Returns `asked` or `cancelled` and the promoted run.
 local function stop(record, reason, body)
+  local running, first = record.status == 'running', record.cancel == ''
+  if not running then add(record, body) end
+  if first then set(record, 'cancel', reason) end
   if reason == 'rollback' then set(record, 'forgotten', 1) end
-  if record.status ~= 'running' then
-    add(record, body)
-    set(record, 'cancel', reason)
-    return 'cancelled', close(record, 'cancelled', reason)
-  end
-  if record.cancel == '' then
-    set(record, 'cancel', reason)
-    call('PUBLISH', HINTS, record.id)
-  end
+  if not running then return 'cancelled', close(record, 'cancelled', record.cancel) end
+  if first then call('PUBLISH', HINTS, record.id) end
   save(record)
   return 'asked', ''
 end

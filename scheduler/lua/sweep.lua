@@ -2,7 +2,7 @@
 -- Keys: the last one is swept_at
 -- Arguments: most runs of each kind, most mirror entries and expired runs (0: not looked at this time), lease ms
 -- Replies: fresh | amnesty <leases raised> | swept {run, token of expired leases} {run, queue to ring}
---   {run, moves, status, queue to mirror} {runs whose wait is over}
+--   {runs to mirror} {runs whose wait is over}
 -- Moves: waiting -> queued
 -- Derived keys: record, inbox and asks of each run; indexes
 -- Inbox entry of an ask past its deadline: expired <ask> <now> <sid: none> <body: none>
@@ -98,7 +98,7 @@ if most_tended > 0 then
     local record, refusal = find(id)
     if record then
       call('ZADD', MIRROR, now, id) -- mended by this sweep alone
-      for _, value in ipairs({ id, record.moves, record.status, record.queue }) do unmirrored[#unmirrored + 1] = value end
+      unmirrored[#unmirrored + 1] = id
     elseif refusal[1] == 'missing' then
       drop(id)
     else

@@ -75,8 +75,8 @@ class Sweeper:
         if swept.expired:
             await self.reaper.reap(swept.expired, why="its lease ran out")
         await self.ringer.ring(swept.rings)
-        for unmirrored in swept.unmirrored:
-            await self.mender.mend(unmirrored.run)
+        for run_id in swept.unmirrored:
+            await self.mender.mend(run_id)
         if tend:
             for queue in self._queues:
                 await self.mender.hear_cancels(queue)

@@ -133,6 +133,14 @@ def test_the_first_reason_stays(desk: Desk) -> None:
     assert desk.record("0-a").cancel == "interrupt"
 
 
+def test_many_cancels_are_one(desk: Desk) -> None:
+    desk.running("0-a")
+    answers = [desk.cancel("0-a", f"c{number}") for number in range(3)]
+
+    assert answers == [Outcome("asked")] * 3
+    assert desk.redis.hlen(desk.keys.family("0-a")[5]) == 1
+
+
 def test_a_finished_run_beats_the_cancel(desk: Desk) -> None:
     owner = desk.running("0-a")
     desk.cancel("0-a")

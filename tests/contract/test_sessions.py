@@ -112,6 +112,16 @@ def test_a_busy_session_may_reject(desk: Desk) -> None:
     assert desk.snapshot() == before
 
 
+def test_a_line_has_an_end(desk: Desk) -> None:
+    desk.scripts = Scripts(policy=Policy(max_behind=1))
+    desk.create("0-a", **SESSION)
+    desk.create("0-b", **SESSION)
+    before = desk.snapshot()
+
+    assert desk.do(desk.scripts.create(desk.new_run("0-c", **SESSION))) == Refused("full")
+    assert desk.snapshot() == before
+
+
 @pytest.mark.parametrize("on_busy", [OnBusy.INTERRUPT, OnBusy.ROLLBACK])
 def test_who_interrupts_a_running_run_is_next(desk: Desk, on_busy: OnBusy) -> None:
     owner = desk.running("0-a", **SESSION)

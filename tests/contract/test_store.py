@@ -10,10 +10,12 @@ from agent.errors import BrokenRecord, Conflict, NotResumable, RunNotFound, Stor
 from scheduler.inputs import Entry, NewAsk
 from scheduler.ledgers import Counter, Ledgers
 from scheduler.lifecycle import Status
+from scheduler.policy import Policy
 from scheduler.published import Cards
 from scheduler.records import RunRecord
 from scheduler.replies import Ask, Created, Outcome
 from scheduler.scripting import run_many
+from scheduler.scripts import Scripts
 from scheduler.sessions import OnBusy
 from scheduler.store import Store
 from tests.support.runs import START
@@ -40,6 +42,9 @@ def test_what_is_not_accepted_says_why(stage: Stage) -> None:
         stage.play(lambda store: store.create(desk.new_run("0-b", session="s1", on_busy=OnBusy.REJECT)))
     with pytest.raises(TooLarge, match=r"max_task_bytes = 262,144"):
         stage.play(lambda store: store.create(desk.new_run("0-b", event=b"x" * 262_145)))
+    desk.scripts = Scripts(policy=Policy(max_behind=0))
+    with pytest.raises(TooLarge, match=r"'s1'.*max_behind"):
+        stage.play(lambda store: store.create(desk.new_run("0-b", session="s1")))
 
 
 def test_a_record_tells_all(stage: Stage) -> None:

@@ -15,7 +15,7 @@ from tests.support.runs import Desk
 from tests.support.walk import Walk
 
 WALK = settings(
-    max_examples=150,
+    max_examples=100,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
