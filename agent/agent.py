@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
 from pydantic import BaseModel
+from typing_extensions import TypeForm
 
 from agent.budget import Budget
 from agent.context import ActionContext, RunIdentity
@@ -22,7 +23,7 @@ from agent.messages import Message, Role
 from agent.models.base import ModelClient, ToolSpecification
 from agent.models.choose import model_of
 from agent.models.override import ModelOverride
-from agent.output import OutputSchema
+from agent.output import OutputSchema, OutputValidator
 from agent.program import Program
 from agent.providers import ContextProvider
 from agent.registry import ActionRegistry
@@ -33,6 +34,7 @@ from agent.tools import Tool
 Output = TypeVar("Output")
 Result = TypeVar("Result")
 
+_UNSAID: Final = object()
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
@@ -51,8 +53,13 @@ class Agent(Generic[Output]):
         name: Needed where the agent is to be submitted; letters, digits, `_`, `-` and `.`.
         tools: Functions, decorated functions, tools, or a registry (which is copied, never changed).
         model: A name such as `openai:gpt-4o`, or a client.
-        output_schema: The type of the result. Without one, and without a terminal tool of its own, it is text.
-        dialect: `tools` (function calling) or `json` (the reply is forced into JSON).
+        output_schema: The type of the result: str, a model, a dataclass, a TypedDict, a Literal, a union, a list of them, or
+            None for a run that only acts. Without one, and without a terminal tool of its own, it is text.
+        output_validators: Functions, async or not, that look at a result of that type one after the other, and return it or
+            another in its place. A `ValueError` or `ToolError` goes back to the model as its text says, at most `max_unusable`
+            times in a row.
+        dialect: `tools` (function calling), `json` (the reply is forced into JSON) or `react` (labels in plain text, for any
+            model that writes).
         budget: The limits of a run that says nothing else.
         action_context: The dependencies of the tools: an instance, a factory, or an async context manager.
         environment: What executes the tools.
@@ -76,6 +83,7 @@ class Agent(Generic[Output]):
         self: "Agent[str]",
         goal: str | Goal,
         *,
+        output_validators: Iterable[OutputValidator[str]] = (),
         name: str | None = None,
         tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
         model: str | ModelClient | None = None,
@@ -98,7 +106,8 @@ class Agent(Generic[Output]):
         self,
         goal: str | Goal,
         *,
-        output_schema: type[Output],
+        output_schema: TypeForm[Output],
+        output_validators: Iterable[OutputValidator[Output]] = (),
         name: str | None = None,
         tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
         model: str | ModelClient | None = None,
@@ -120,7 +129,8 @@ class Agent(Generic[Output]):
         self,
         goal: str | Goal,
         *,
-        output_schema: type[Any] | None = None,
+        output_schema: object = _UNSAID,
+        output_validators: Iterable[OutputValidator[Any]] = (),
         name: str | None = None,
         tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
         model: str | ModelClient | None = None,
@@ -157,7 +167,7 @@ class Agent(Generic[Output]):
         self.queue = queue
         self.version = version
         self.registry = tools.copy() if isinstance(tools, ActionRegistry) else ActionRegistry(tools)
-        self.output, self.exit = _exit_of(self.registry, output_schema)
+        self.output, self.exit = _exit_of(self.registry, output_schema, tuple(output_validators))
         self.environment = environment or Environment()
         self.provider = ContextProvider.of(action_context)
         self._require_dependencies()
@@ -306,19 +316,23 @@ def require_price(budget: Budget, model: ModelClient) -> None:
         )
 
 
-def _exit_of(registry: ActionRegistry, output_schema: type[Any] | None) -> tuple[OutputSchema[object] | None, Tool]:
+def _exit_of(
+    registry: ActionRegistry, output_schema: object, validators: Sequence[OutputValidator[Any]]
+) -> tuple[OutputSchema[object] | None, Tool]:
     """The one way out of the loop: the agent's own terminal tool, or the built-in one, which is registered here."""
     own = [tool for tool in registry.tools.values() if tool.terminal]
     names = ", ".join(tool.name for tool in own)
-    if own and output_schema is not None:
+    if own and output_schema is not _UNSAID:
         raise AgentDefinitionError(
             f"output_schema and terminal tools ({names}) are two exits; keep one, so that the result's type is defined"
         )
     if len(own) > 1:
         raise AgentDefinitionError(f"several terminal tools ({names}); exactly one exit defines the result's type")
+    if own and validators:
+        raise AgentDefinitionError(f"output_validators look at a result of output_schema; let {names} check its own")
     if own:
         return None, own[0]
-    output = OutputSchema[object](cast("type[object]", output_schema or str))
+    output = OutputSchema(cast("type[object]", str if output_schema is _UNSAID else output_schema), validators)
     registry.register(output.terminate_tool())
     return output, next(reversed(registry.tools.values()))
 

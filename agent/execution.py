@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from agent.context import ActionContext, ToolContext
 from agent.errors import InvalidArguments, ToolError, ToolTimeout
 from agent.events import Outcome
-from agent.output import any_json
+from agent.output import OutputSchema, any_json
+from agent.output_validators import validated
 from agent.program import Program, unknown_tool
 from agent.redaction import redact
 from agent.rendering import cut, render_result
@@ -54,11 +55,19 @@ async def _outcome(
         return ("invalid_output" if is_exit and program.output else "invalid"), str(problem), None
     try:
         value = await program.environment.execute_action(tool, arguments, dependencies, call)
-        content = render_result(value)
-        if is_exit:
-            return "ok", content, program.output.to_json(value) if program.output else any_json(value)
-        return "ok", content, None
+        if is_exit and program.output is not None:
+            return await _handed_in(program.output, value)
+        return "ok", render_result(value), any_json(value) if is_exit else None
     except ToolError as error:
         return ("unknown" if isinstance(error, ToolTimeout) else "error"), str(error), None
     except Exception as error:
         return "error", f"{type(error).__name__}: {error}", None
+
+
+async def _handed_in(output: OutputSchema[object], value: object) -> tuple[Outcome, str, object]:
+    """The result that the built-in exit was called with, once the validators have seen it."""
+    try:
+        accepted = await validated(output, value)
+        return "ok", render_result(accepted), output.to_json(accepted)
+    except InvalidArguments as problem:
+        return "invalid_output", str(problem), None

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.budget import Breach, Reservation, Usage
-from agent.dialects.base import Calls, Declined, Unusable
+from agent.dialects.base import Calls, Declined, Reading, Unusable
 from agent.dialects.base import Final as FinalText
-from agent.dialects.calls import CUT_OFF
+from agent.dialects.calls import CUT_OFF, read_calls
 from agent.errors import InvalidArguments, ModelError, ModelUnavailable
 from agent.events import (
     Event,
@@ -27,7 +27,7 @@ from agent.events import (
 )
 from agent.intents import AskModel
 from agent.messages import INTERRUPTED, ToolCall
-from agent.models.base import ModelReply, Price
+from agent.models.base import ModelReply, Price, RawToolCall
 from agent.program import Program, unknown_tool
 from agent.requests import doubt
 from agent.state import Exchange, Mark, OpenCall, RunState
@@ -60,7 +60,7 @@ def reply_events(
     state: RunState, program: Program, asked: AskModel, reply: ModelReply, *, ms: int, active_ms: int
 ) -> list[Event]:
     """What a reply means: the reply itself, the answers to calls that cannot be executed, and the end where it is one."""
-    reading = program.dialect.read(reply, program, asked.asking)
+    reading = _for_validators(program.dialect.read(reply, program, asked.asking), program, asked.asking.step)
     calls = _distinct(reading.calls, state, asked.asking.step) if isinstance(reading, Calls) else ()
     replied = ModelReplied(
         step=asked.asking.step,
@@ -81,8 +81,8 @@ def reply_events(
     match reading:
         case Calls():
             return [replied, *_refused_calls(calls, state, program, asked, active_ms)]
-        case FinalText(text=text):
-            return [replied, _final(text, program, asked.asking.step)]
+        case FinalText(answer=answer):
+            return [replied, _final(answer, program, asked.asking.step)]
         case Declined(text=text):
             return [
                 replied,
@@ -230,6 +230,14 @@ def cancel_events(
     return [*events, RunCancelled(reason=reason, active_ms=active_ms)]
 
 
+def _for_validators(reading: Reading, program: Program, step: int) -> Reading:
+    """An answer in plain text becomes a call of the exit where validators have to see it: they run where tools run."""
+    if not isinstance(reading, FinalText) or program.output is None or not program.output.validators:
+        return reading
+    handed_in = RawToolCall(program.exit.name, program.output.exit_arguments(reading.answer))
+    return Calls(read_calls([handed_in], step=step, finish_reason=None), reading.text)
+
+
 def _final(text: str, program: Program, step: int) -> Event:
     """The answer in plain text: the result where it fits, else a reminder of the exit."""
     if program.output is None:
@@ -238,8 +246,8 @@ def _final(text: str, program: Program, step: int) -> Event:
     try:
         return completed(program.output.to_json(program.output.of_text(text)))
     except InvalidArguments as problem:
-        reminder = f"That is not the result in the asked form. Call `{program.exit.name}` with it.\n{problem}"
-        return ReplyRejected(step=step, reason="invalid_output", message=bounded(reminder, 4000))
+        words = f"That is not the result in the asked form. Give it once more, or call `{program.exit.name}` with it."
+        return ReplyRejected(step=step, reason="invalid_output", message=bounded(f"{words}\n{problem}", 4000))
 
 
 def _distinct(calls: tuple[ToolCall, ...], state: RunState, step: int) -> tuple[ToolCall, ...]:

@@ -5,18 +5,27 @@
 
 import inspect
 import json
-from typing import Any, Final, Generic, TypeVar, cast
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
+from types import NoneType
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
+from typing_extensions import TypeForm
 
 from agent.arguments import explain
 from agent.errors import AgentDefinitionError, InvalidArguments
+from agent.schema import Schema, schema_of
 from agent.text import well_formed, without_fence
 from agent.tools import Tool, build_model_tool
 
 Output = TypeVar("Output")
+
+OutputValidator: TypeAlias = Callable[[Output], Output | Awaitable[Output]]
+"""Looks at a result and returns it, or another in its place. A `ValueError` or `ToolError` sends it back to the model."""
 
 TERMINATE: Final = "terminate"
 """The name of the built-in exit."""
@@ -26,33 +35,45 @@ FIELD: Final = "result"
 
 
 class OutputSchema(Generic[Output]):
-    """What a run returns, as a Python type.
+    """What a run returns, as a type.
+
+    Args:
+        output_type: Anything that pydantic knows: str, a model, a dataclass, a TypedDict, a Literal, a union, a list of models,
+            None, …
+        validators: Look at a result one after the other before it is one.
 
     Raises:
         AgentDefinitionError: No JSON Schema can be made of the type.
     """
 
-    def __init__(self, output_type: type[Output]) -> None:
-        self.type = output_type
-        self.is_text = cast(object, output_type) is str
+    def __init__(self, output_type: TypeForm[Output], validators: Sequence[OutputValidator[Output]] = ()) -> None:
+        self.validators = tuple(validators)
+        self.name = _name_of(output_type)
+        self.is_text = output_type is str
+        self._is_nothing = cast(object, output_type) in (None, NoneType)
         self._is_model = (
             inspect.isclass(output_type)
             and issubclass(output_type, BaseModel)
             and not issubclass(cast(type, output_type), RootModel)
         )
-        name = getattr(output_type, "__name__", str(output_type))
+        default = None if self._is_nothing else ...
         try:
-            self._adapter: TypeAdapter[Output] = TypeAdapter(output_type)
+            self._adapter: TypeAdapter[Output] = TypeAdapter(cast(Any, output_type))
             self._arguments: type[BaseModel] = (
                 cast("type[BaseModel]", output_type)
                 if self._is_model
-                else create_model(f"{name.capitalize()}Result", **cast(Any, {FIELD: (output_type, ...)}))
+                else create_model("Result", **cast(Any, {FIELD: (output_type, default)}))
             )
         except (PydanticSchemaGenerationError, PydanticUserError) as error:
             raise AgentDefinitionError(
-                f"output_schema={name}: no JSON Schema can be made of it; use str, a BaseModel or types that pydantic knows"
+                f"output_schema={self.name}: no JSON Schema can be made of it; use str, a BaseModel or types that pydantic "
+                f"knows ({str(error).partition(chr(10))[0]})"
             ) from error
-        self.name = name
+
+    @cached_property
+    def schema(self) -> Schema:
+        """JSON Schema of the result."""
+        return schema_of(self._adapter)
 
     def of_text(self, text: str) -> Output:
         """The result that a reply in plain text is: the text itself, or the JSON that it holds.
@@ -60,12 +81,19 @@ class OutputSchema(Generic[Output]):
         Raises:
             InvalidArguments: It does not fit the schema.
         """
-        if self.is_text:
-            return cast(Output, text)
+        if self.is_text or self._is_nothing:
+            return cast(Output, text if self.is_text else None)
         try:
-            return self._adapter.validate_json(without_fence(text))
+            return self._adapter.validate_json(_json_in(text))
         except ValidationError as error:
             raise InvalidArguments(explain(error)) from error
+
+    def exit_arguments(self, text: str) -> str:
+        """What the exit is called with where a reply in plain text is the result: JSON that the exit has yet to check."""
+        if self._is_nothing:
+            return "{}"
+        result = json.dumps(text) if self.is_text else _json_in(text)
+        return result if self._is_model else f'{{"{FIELD}": {result}}}'
 
     def to_json(self, value: Output) -> object:
         """The result as what JSON can carry, by the names of its fields."""
@@ -87,6 +115,23 @@ class OutputSchema(Generic[Output]):
 
         description = f"Provide the final result ({self.name}) and end the task."
         return build_model_tool(self._arguments, finish, TERMINATE, description, terminal=True, idempotent=True)
+
+
+def _name_of(output_type: object) -> str:
+    """The type's name as people write it, without modules."""
+    if inspect.isclass(output_type) and not get_args(output_type):
+        return output_type.__name__
+    return re.sub(r"(?:[\w<>]+\.)+(?=\w)", "", str(output_type))
+
+
+def _json_in(text: str) -> str:
+    """The JSON that a text is; words alone are a JSON string."""
+    plain = without_fence(text)
+    try:
+        from_json(plain)
+    except ValueError:
+        return json.dumps(plain)
+    return plain
 
 
 def any_json(value: object) -> object:

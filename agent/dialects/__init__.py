@@ -2,10 +2,11 @@
 
 from agent.dialects.base import Dialect
 from agent.dialects.json import JsonDialect
+from agent.dialects.react import ReactDialect
 from agent.dialects.tools import ToolsDialect
 from agent.errors import AgentDefinitionError
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (ToolsDialect(), JsonDialect())}
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (ToolsDialect(), JsonDialect(), ReactDialect())}
 
 
 def dialect_of(name: str) -> Dialect:

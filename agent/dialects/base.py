@@ -26,9 +26,10 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The model gave its answer as plain text."""
+    """The model gave its answer as plain text. `text` is all that it wrote, with the `answer` in it."""
 
     text: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)

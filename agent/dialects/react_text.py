@@ -5,13 +5,14 @@ action counts; what stands behind it, such as an observation that the model made
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, cast
 
 from agent.dialects.loose_json import OPENING, read_value
 from agent.dialects.written_calls import call_of
+from agent.text import bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,160 @@ class _Label:
     end: int
 
 
+_WORDS: Final = "|".join(f"(?P<{kind.name}>{kind.value})" for kind in _Kind)
+_BOLD: Final = "[*_`]{0,3}"
 _LABEL: Final = re.compile(
-    r"[ \t\u3000]*(?:\#{1,6}[ \t]+)?[*_`]{0,3}"
-    + "(?:" + "|".join(f"(?P<{kind.name}>{kind.value})" for kind in _Kind) + ")"
-    + r"(?:[ ]?\#?\d{1,3})?[*_`]{0,3}[ \t]*[:：][*_`]{0,3}[ \t\u3000]*",
-    re.IGNORECASE,
-)  # fmt: skip
+    rf"[ \t\u3000]*(?:#+[ \t]+)?{_BOLD}(?:{_WORDS})(?: ?#?\d+)?{_BOLD}[ \t]*[:：]{_BOLD}[ \t\u3000]*", re.IGNORECASE
+)
 _FENCE: Final = "```"
-_CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*(?:Obs|Obse|Obser|Observ|Observa|Observat|Observati|Observatio|Observation)\s*\Z")
-_NAME: Final = re.compile(r"[\w.-]+")
-_NOTHING: Final = re.compile(r"(?:none|null|nil|n/?a|no(?:thing)?|无|無|没有|不需要|-*)(?:[ \t]*[(（.。].*)?", re.IGNORECASE | re.DOTALL)
-_AROUND: Final = " \t\r\n*`\"'“”‘’"
+_CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|ervatio|ervation)?\s*\Z")
+_BEFORE_VALUE: Final = re.compile(r"\s*(?:```[ \t]*\w*\s*|`)?")
+_FUNCTION_CALL: Final = re.compile(r"[*`\"'“]*(?P<name>[\w.-]+)[*`\"'”]*[ \t]*(?P<open>[(（\[{｛])\s*")
+_NOTHING: Final = re.compile(r"(?:none|null|nil|n/?a|no|nothing|-+)(?!\w)|(?:无|無|没有|沒有|不需要)|\Z", re.IGNORECASE)
+_AROUND_NAME: Final = " \t\r*`\"'“”‘’.。"
+_LONGEST_NAME: Final = 100
+
+
+def read(text: str, tools: Collection[str]) -> Action | Answer | Unlabelled:
+    """What a reply says.
+
+    Args:
+        tools: The names of the tools that there are.
+    """
+    text = _CUT_LABEL.sub("", _unwrapped(text))
+    labels = _labels(text)
+    for index, label in enumerate(labels):
+        match label.kind:
+            case _Kind.OBSERVATION:
+                return Unlabelled(text[: label.start].rstrip())
+            case _Kind.ACTION:
+                action = _action(text, labels, index, tools)
+                if action is not None:
+                    return action
+            case _Kind.ANSWER:
+                return _action_after_all(text, labels, index, tools) or _answer(text, labels, index)
+            case _Kind.THOUGHT | _Kind.INPUT:
+                pass
+    return Unlabelled(text)
+
+
+def leading_value(text: str) -> object | None:
+    """The object or list that a text begins with, be it in a code fence; None where there is none."""
+    begin = _end_of(_BEFORE_VALUE, text, 0)
+    try:
+        return read_value(text, begin)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unwrapped(text: str) -> str:
+    """The text without the one code fence that is around the whole of it."""
+    stripped = text.strip()
+    is_wrapped = stripped.startswith(_FENCE) and stripped.endswith(_FENCE) and stripped.count(_FENCE) == 2
+    return stripped.partition("\n")[2].removesuffix(_FENCE).rstrip() if is_wrapped else stripped
+
+
+def _labels(text: str) -> list[_Label]:
+    """The labels at the start of lines, outside of code fences."""
+    labels: list[_Label] = []
+    fenced = False
+    start = 0
+    for line in text.split("\n"):
+        found = None if fenced else _LABEL.match(line)
+        if found is not None:
+            labels.append(_Label(_Kind[found.lastgroup or ""], start, start + found.end()))
+        if line.count(_FENCE) % 2:
+            fenced = not fenced
+        start += len(line) + 1
+    return labels
+
+
+def _action(text: str, labels: Sequence[_Label], index: int, tools: Collection[str]) -> Action | None:
+    """The action at a label; None where it names no tool, as "None" does."""
+    end = _start_of(labels, index + 1, text)
+    named = _named(text[labels[index].end : end], tools)
+    if named is None:
+        return None
+    name, arguments = named
+    if index + 1 < len(labels) and labels[index + 1].kind is _Kind.INPUT:
+        arguments = _input(text, labels[index + 1].end, _start_of(labels, index + 2, text))
+    return Action(text[: labels[index].start].rstrip(), name, arguments)
+
+
+def _action_after_all(text: str, labels: Sequence[_Label], index: int, tools: Collection[str]) -> Action | None:
+    """The action that follows on an answer, if it is one beyond doubt: then the answer came too early."""
+    for later in range(index + 1, len(labels) - 1):
+        if labels[later].kind is _Kind.OBSERVATION:
+            return None
+        if labels[later].kind is _Kind.ACTION and labels[later + 1].kind is _Kind.INPUT:
+            named = _named(text[labels[later].end : labels[later + 1].start], tools)
+            action = _action(text, labels, later, tools) if named and named[0] in tools else None
+            if action is not None:
+                return replace(action, thought=text[: labels[index].start].rstrip())
+    return None
+
+
+def _answer(text: str, labels: Sequence[_Label], index: int) -> Answer | Unlabelled:
+    """The answer at a label. It may speak of actions; a thought, an observation or another answer ends it."""
+    ends = (label.start for label in labels[index + 1 :] if label.kind not in (_Kind.ACTION, _Kind.INPUT))
+    kept = text[: next(ends, len(text))].rstrip()
+    answer = kept[labels[index].end :].strip()
+    return Answer(kept, answer) if answer else Unlabelled(kept)
+
+
+def _named(written: str, tools: Collection[str]) -> tuple[str, str | Mapping[str, object] | None] | None:
+    """The tool that is named behind a label, and the arguments where they stand there as well; None where it is none."""
+    said = written.strip()
+    if said[_end_of(_BEFORE_VALUE, said, 0) :][:1] in set(OPENING):
+        call = call_of(leading_value(said), tools)
+        return None if call is None else (call.name or "", call.arguments)
+    line = said.partition("\n")[0].strip(_AROUND_NAME)
+    if line in tools:
+        return line, None
+    if _NOTHING.match(line):
+        return None
+    call = _FUNCTION_CALL.match(said)
+    if call is None:
+        return bounded(line, _LONGEST_NAME), None
+    return bounded(call["name"], _LONGEST_NAME), _in_brackets(said, call)
+
+
+def _in_brackets(said: str, call: re.Match[str]) -> str | Mapping[str, object] | None:
+    """The arguments of what looks like a function call: an object, and nothing else, in its brackets."""
+    written = said[call.start("open") :]
+    value, _ = _object_at(written)
+    if value is not None:
+        return value
+    inner = said[call.end() :]
+    if inner[:1] in {")", "）", "]"}:
+        return None
+    value, rest = _object_at(inner)
+    return value if value is not None and rest.lstrip()[:1] in {")", "）"} else written
+
+
+def _input(text: str, start: int, end: int) -> str | Mapping[str, object] | None:
+    """The input behind a label. Labels within its strings are none, so that it may go on behind what ends it otherwise."""
+    begin = _end_of(_BEFORE_VALUE, text, start)
+    value, rest = _object_at(text[begin:])
+    if value is not None and rest.lstrip()[:1] not in {"{", "｛"}:
+        return value
+    written = text[begin:end].strip().strip("`").strip()
+    return None if value is None and _NOTHING.match(written) else written
+
+
+def _object_at(text: str) -> tuple[Mapping[str, object] | None, str]:
+    """The object that a text begins with, and what is behind it."""
+    try:
+        value, end = read_value(text)
+    except (ValueError, RecursionError):
+        return None, text
+    return (cast("Mapping[str, object]", value), text[end:]) if isinstance(value, Mapping) else (None, text)
+
+
+def _start_of(labels: Sequence[_Label], index: int, text: str) -> int:
+    return labels[index].start if index < len(labels) else len(text)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable, joined, with_note
 from agent.dialects.calls import read_calls
+from agent.dialects.written_calls import written_calls
 from agent.messages import Message
 from agent.models.base import ModelReply, ModelRequest
 from agent.models.finish_reasons import FinishKind, finish_kind
@@ -42,13 +43,19 @@ class ToolsDialect:
         )
 
     def read(self, reply: ModelReply, program: "Program", asking: Asking) -> Reading:
-        """Calls where there are any; else the text; an empty or cut text is asked for again."""
+        """Calls where there are any, be they written into the text; else the text. An empty or cut one is asked for again."""
         if reply.refusal:
             return Declined(well_formed(reply.refusal))
         text = well_formed(reply.content or "").strip() or None
         if reply.tool_calls:
             return Calls(read_calls(reply.tool_calls, step=asking.step, finish_reason=reply.finish_reason), text)
-        return read_text(text, reply.finish_reason, last=asking.last)
+        reading = read_text(text, reply.finish_reason, last=asking.last)
+        written = written_calls(reading.text, program.registry.tools) if isinstance(reading, Final) else None
+        if written is None:
+            return reading
+        if not written.calls:
+            return Unusable("unusable_reply", MALFORMED, text)
+        return Calls(read_calls(written.calls, step=asking.step, finish_reason=reply.finish_reason), written.before)
 
     def overhead(self, program: "Program") -> int:
         """The instruction and all tools."""
@@ -68,7 +75,7 @@ def read_text(text: str | None, finish_reason: str | None, *, last: bool) -> Rea
         return Unusable("cut_off", CUT) if kind is FinishKind.LENGTH else Unusable("empty_reply", EMPTY)
     if kind is FinishKind.LENGTH and not last:
         return Unusable("cut_off", CUT, text)
-    return Final(text)
+    return Final(text, answer=text)
 
 
 def instruction_tokens(program: "Program") -> int:
