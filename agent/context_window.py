@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from agent.conversation import ContextState, Conversation
+from agent.dialects.base import Asking
 from agent.errors import AgentDefinitionError
 from agent.messages import Message, Role
+from agent.models.base import ModelRequest
 from agent.rendering import cut
 from agent.tokens import MESSAGE_TOKENS, estimate
 
@@ -19,6 +21,13 @@ SUMMARY_CHARACTERS: Final = 4000
 PINNED_CHARACTERS: Final = 2000
 KEPT_SHARE: Final = 0.6
 """After a compaction the window takes this share of what may be sent, so that the next one is not due at once."""
+
+SUMMARISE: Final = (
+    "You keep the memory of a conversation. Write one summary of it, in at most 250 words: what was asked, what was found "
+    "and decided, names, numbers and what is still open. Keep what the summary so far says, unless it is settled."
+)
+SUMMARY_TOKENS: Final = 1024
+"""Output tokens that a summary may have."""
 
 Strategy = Literal["window", "summary", "llm_summary"]
 
@@ -132,6 +141,29 @@ def transcript(messages: Sequence[Message], limit: int) -> str:
     """Messages as text, for a model that shall summarise them; each cut, so that all together fit."""
     share = max(limit // max(len(messages), 1), 80)
     return "\n".join(f"{message.role.value}: {cut(_words(message), share)}" for message in messages)
+
+
+def summary_request(
+    conversation: Conversation, context: ContextState, index: int, asking: Asking, room: int
+) -> ModelRequest:
+    """The question for a summary of the messages that leave the window.
+
+    Args:
+        room: Estimated tokens that the request may have.
+    """
+    leaving = conversation.messages[conversation.window : index]
+    before = f"Summary so far:\n{context.summary}\n\n" if context.summary else ""
+    text = f"{before}Messages to add:\n{transcript(leaving, max(room, 200) * 3)}"
+    messages = [Message(role=Role.SYSTEM, content=SUMMARISE), Message(role=Role.USER, content=text)]
+    return ModelRequest(
+        messages=messages,
+        max_tokens=asking.max_tokens,
+        timeout=asking.timeout,
+        run_id=asking.run_id,
+        step=asking.step,
+        attempt=asking.attempt,
+        purpose="summary",
+    )
 
 
 def _line(message: Message) -> str:

@@ -13,9 +13,11 @@ from typing import Final
 
 from agent.budget import Amount, Breach, Budget, Elapsed, Reservation, Usage, left, wall_ms_left
 from agent.context import ActionContext, RunIdentity, ToolContext
+from agent.context_window import summary_request
 from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
 from agent.events import (
     BudgetChanged,
+    ContextCompacted,
     Event,
     ModelFailed,
     ModelReplied,
@@ -25,10 +27,10 @@ from agent.events import (
     ToolReturned,
 )
 from agent.execution import ToolEnd, execute
-from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, StartTools
+from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, StartTools, Summarise
 from agent.journal import NO_NEWS, Commit, Journal, News, Target
 from agent.mailbox import Cancel, Crash, Departure, Leave, Message, ModelEnd, Pause, PauseEnd, Plan, Release
-from agent.models.base import ModelReply
+from agent.models.base import ModelReply, ModelRequest
 from agent.outcomes import (
     cancel_events,
     doubtful,
@@ -36,6 +38,7 @@ from agent.outcomes import (
     failure_events,
     lost_call_events,
     reply_events,
+    summary_events,
     tool_events,
 )
 from agent.program import Program
@@ -286,6 +289,8 @@ class Driver:
                         active_ms=active_ms,
                     )
                     if isinstance(answer, ModelError)
+                    else summary_events(self.state, self._program, asked, answer, ms=ms, active_ms=active_ms)
+                    if isinstance(asked, Summarise)
                     else reply_events(self.state, self._program, asked, answer, ms=ms, active_ms=active_ms)
                 )
                 self._model_ended(events[0])
@@ -305,7 +310,7 @@ class Driver:
                 self._leave = message
 
     def _model_ended(self, first: Event) -> None:
-        if isinstance(first, ModelReplied):
+        if isinstance(first, ModelReplied | ContextCompacted):
             self._charge = first.usage
         elif isinstance(first, ModelFailed):
             self._charge = first.usage
@@ -329,9 +334,7 @@ class Driver:
 
     async def _ask(self, asked: AskModel) -> None:
         await self._journal.permit()
-        state, program = self.state, self._program
-        messages = program.context.build(state.conversation, state.context, program.overhead)
-        request = program.dialect.request(program, messages, asked.asking)
+        request = self._request(asked)
         before = self._now()
         answer: ModelReply | ModelError
         deadline = asyncio.timeout(asked.asking.timeout)
@@ -352,6 +355,14 @@ class Driver:
         except Exception as error:
             answer = ModelRefusedRequest(f"{type(error).__name__}: {error}", billed=True)
         self._mailbox.put_nowait(ModelEnd(asked, answer, self._ms_since(before)))
+
+    def _request(self, asked: AskModel) -> ModelRequest:
+        state, program = self.state, self._program
+        if isinstance(asked, Summarise):
+            room = asked.request_tokens
+            return summary_request(state.conversation, state.context, asked.index, asked.asking, room)
+        messages = program.context.build(state.conversation, state.context, program.overhead)
+        return program.dialect.request(program, messages, asked.asking)
 
     async def _run_tool(self, open_call: OpenCall) -> None:
         await self._journal.permit()

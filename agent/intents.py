@@ -19,6 +19,13 @@ class AskModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarise(AskModel):
+    """Ask the model for a summary of the messages that leave the window, which then begins at `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class StartTools:
     """Start these calls now."""
 
@@ -51,4 +58,4 @@ class Ended:
     status: Ending
 
 
-Intent = AskModel | StartTools | Hold | Happen | AwaitPerson | Ended
+Intent = AskModel | Summarise | StartTools | Hold | Happen | AwaitPerson | Ended

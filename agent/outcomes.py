@@ -7,12 +7,14 @@ The end of a model call, of a tool, of a wait for a person, or of the run itself
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agent.budget import Breach, Reservation, Usage
+from agent.budget import NO_USAGE, Breach, Reservation, Usage
+from agent.context_window import SUMMARY_CHARACTERS, Compaction
 from agent.dialects.base import Calls, Declined, Reading, Unusable
 from agent.dialects.base import Final as FinalText
 from agent.dialects.calls import CUT_OFF, read_calls
 from agent.errors import InvalidArguments, ModelError, ModelUnavailable
 from agent.events import (
+    ContextCompacted,
     Event,
     ModelFailed,
     ModelReplied,
@@ -25,7 +27,7 @@ from agent.events import (
     ToolReturned,
     encode,
 )
-from agent.intents import AskModel
+from agent.intents import AskModel, Summarise
 from agent.messages import INTERRUPTED, ToolCall
 from agent.models.base import ModelReply, Price, RawToolCall
 from agent.program import Program, unknown_tool
@@ -90,6 +92,31 @@ def reply_events(
             ]
         case Unusable(reason=reason, reminder=reminder):
             return [replied, ReplyRejected(step=asked.asking.step, reason=reason, message=reminder)]
+
+
+def compacted_event(
+    state: RunState, compaction: Compaction, *, usage: Usage = NO_USAGE, model: str = "", ms: int = 0, active_ms: int
+) -> ContextCompacted:
+    """What it means that older messages leave the window."""
+    run, offset = state.conversation.position_of(compaction.index)
+    return ContextCompacted(
+        run=run, offset=offset, summary=compaction.summary, usage=usage, model=model, ms=ms, active_ms=active_ms
+    )
+
+
+def summary_events(
+    state: RunState, program: Program, asked: Summarise, reply: ModelReply, *, ms: int, active_ms: int
+) -> list[Event]:
+    """What the model's summary means. Where it wrote none, the beginnings of the messages serve."""
+    text = well_formed(reply.content or "").strip()
+    compaction = (
+        Compaction(asked.index, bounded(text, SUMMARY_CHARACTERS))
+        if text
+        else program.context.compact(state.conversation, state.context, asked.index)
+    )
+    usage = _usage_of(reply, asked, program.model.price)
+    model = reply.model or program.model.name
+    return [compacted_event(state, compaction, usage=usage, model=model, ms=ms, active_ms=active_ms)]
 
 
 def failure_events(

@@ -5,14 +5,16 @@ A step is one reply of the model and the tool calls that it asks for. `decide` l
 the events of an outcome together with the announcement of what is decided next, and only then performs it.
 """
 
-from agent.budget import Breach, Elapsed, in_words, left, low, out_of_time, reserve
+from agent.budget import Breach, Elapsed, Reservation, in_words, left, low, out_of_time, reserve
+from agent.context_window import SUMMARY_TOKENS
 from agent.dialects.base import Asking
-from agent.events import ContextCompacted, Event, RunFailed
-from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Intent, StartTools
-from agent.outcomes import exceeded, partial
+from agent.events import Event, RunFailed
+from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Intent, StartTools, Summarise
+from agent.outcomes import compacted_event, exceeded, partial
 from agent.program import Program
 from agent.requests import Note, needs_person, noted, opening, waits_for
 from agent.state import Exchange, Mark, OpenCall, RunState
+from agent.tokens import estimate
 
 
 def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> Intent:
@@ -29,9 +31,9 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
     if head.budget.max_cost_usd is not None and program.model.price is None:
         error = f"max_cost_usd is set, but no price is known for {program.model.name}"
         return Happen((RunFailed(reason="unknown_price", error=error, partial=partial(state)),))
-    moved = compaction(state, program, elapsed)
-    if moved is not None:
-        return Happen((moved,))
+    index = program.context.due(state.conversation, state.context, program.overhead, _correction(state))
+    if index is not None:
+        return _compaction(state, program, run_id, elapsed, index)
     request_tokens = program.context.tokens(state.conversation, state.context, program.overhead)
     reserved = reserve(
         head.budget,
@@ -44,16 +46,7 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
     )
     if isinstance(reserved, Breach):
         return Happen((exceeded(state, reserved),))
-    asking = Asking(
-        run_id=run_id,
-        step=head.step + 1,
-        attempt=head.attempts + 1,
-        max_tokens=reserved.output_tokens,
-        timeout=_time_left(program.model_timeout, state, elapsed),
-        last=reserved.last,
-        note=budget_note(state, elapsed),
-    )
-    return AskModel(asking, reserved, request_tokens)
+    return AskModel(_asking(state, program, run_id, elapsed, reserved), reserved, request_tokens)
 
 
 def budget_note(state: RunState, elapsed: Elapsed) -> str | None:
@@ -67,15 +60,36 @@ def budget_note(state: RunState, elapsed: Elapsed) -> str | None:
     return f"[Budget left: {words}. Come to an end before it is used up.]"
 
 
-def compaction(state: RunState, program: Program, elapsed: Elapsed) -> ContextCompacted | None:
-    """The compaction that is due, if one is. One that would not shrink the window is none."""
-    window = program.context
-    index = window.due(state.conversation, state.context, program.overhead, _correction(state))
-    if index is None:
-        return None
-    compacted = window.compact(state.conversation, state.context, index)
-    run, offset = state.conversation.position_of(compacted.index)
-    return ContextCompacted(run=run, offset=offset, summary=compacted.summary, active_ms=elapsed.active_ms)
+def _compaction(state: RunState, program: Program, run_id: str, elapsed: Elapsed, index: int) -> Summarise | Happen:
+    """How the messages before `index` leave the window. The last answer is not spent on a summary."""
+    if program.context.strategy == "llm_summary":
+        room = program.context.max_tokens - SUMMARY_TOKENS
+        tokens = min(state.conversation.window_tokens + estimate(state.context.summary), room)
+        reserved = reserve(
+            state.head.budget,
+            state.head.usage,
+            state.head.step,
+            elapsed,
+            input_tokens=_corrected(tokens, state),
+            price=program.model.price,
+            wanted_output=SUMMARY_TOKENS,
+        )
+        if isinstance(reserved, Reservation) and not reserved.last:
+            return Summarise(_asking(state, program, run_id, elapsed, reserved), reserved, tokens, index)
+    compacted = program.context.compact(state.conversation, state.context, index)
+    return Happen((compacted_event(state, compacted, active_ms=elapsed.active_ms),))
+
+
+def _asking(state: RunState, program: Program, run_id: str, elapsed: Elapsed, reserved: Reservation) -> Asking:
+    return Asking(
+        run_id=run_id,
+        step=state.head.step + 1,
+        attempt=state.head.attempts + 1,
+        max_tokens=reserved.output_tokens,
+        timeout=_time_left(program.model_timeout, state, elapsed),
+        last=reserved.last,
+        note=budget_note(state, elapsed),
+    )
 
 
 def _correction(state: RunState) -> float:

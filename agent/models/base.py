@@ -70,6 +70,7 @@ class ModelRequest:
         stop: Texts at which the model stops writing.
         timeout: Seconds for the whole attempt.
         run_id, step, attempt: Where the request comes from; scripted models answer by them.
+        purpose: What the reply is for: the next step of the run, or a summary of its older messages.
     """
 
     messages: Sequence[Message]
@@ -83,6 +84,7 @@ class ModelRequest:
     run_id: str = ""
     step: int = 1
     attempt: int = 1
+    purpose: Literal["step", "summary"] = "step"
 
 
 @dataclass(frozen=True, slots=True)

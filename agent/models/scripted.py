@@ -55,6 +55,7 @@ class ScriptedModel:
         failures: See `Failures`.
         price: What its tokens cost, for tests of money limits.
         name: How it appears in logs and events.
+        summary: Its answer where it is asked to summarise older messages.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class ScriptedModel:
         failures: Failures | None = None,
         price: Price | None = None,
         name: str = "scripted",
+        summary: str = "A summary of what came before.",
     ) -> None:
         self._replies = replies
         self._latency = latency
         self._failures = failures
         self._price = price
         self._name = name
+        self._summary = summary
 
     @property
     def name(self) -> str:
@@ -83,7 +86,7 @@ class ScriptedModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         if self._latency:
             await _take(self._latency, request.timeout)
-        outcome = self._failure(request) or self._reply(request.run_id, request.step)
+        outcome = self._failure(request) or self._reply(request)
         if isinstance(outcome, ModelError):
             raise outcome.with_traceback(None)
         return outcome
@@ -98,7 +101,10 @@ class ScriptedModel:
             return self._failures(request)
         return self._failures.get((request.step, request.attempt))
 
-    def _reply(self, run_id: str, step: int) -> Reply:
+    def _reply(self, request: ModelRequest) -> Reply:
+        if request.purpose == "summary":
+            return say(self._summary)
+        run_id, step = request.run_id, request.step
         script = self._replies
         if callable(script):
             return script(run_id, step)

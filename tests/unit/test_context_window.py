@@ -1,0 +1,170 @@
+"""What of a long conversation a model reads."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent import Agent, AgentDefinitionError, Budget, FunctionModel, ModelReply, ModelRequest, tool
+from agent.context_window import SUMMARY_CHARACTERS, ContextManager, summarised
+from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun, tokens_of
+from agent.events import ContextCompacted, Recorded
+from agent.messages import Message, Role, ToolCall
+from agent.models.scripted import call, say
+from agent.result import RunResult
+from agent.state import Checkpoint, RunState
+from tests.support.engine import assert_valid
+
+MAX_TOKENS = 1500
+
+
+@tool(idempotent=True)
+async def look(page: int) -> str:
+    """Looks at a page."""
+    return f"page {page} " + "of many words " * 25
+
+
+asked: list[ModelRequest] = []
+
+
+def long_run(context: ContextManager, steps: int = 40, **budget: int) -> tuple[RunResult[str], list[ModelRequest]]:
+    seen = asked
+    seen.clear()
+
+    def reply(request: ModelRequest) -> ModelReply:
+        seen.append(request)
+        if request.purpose == "summary":
+            return say(f"summary number {sum(one.purpose == 'summary' for one in seen)}")
+        return call("look", page=request.step) if request.step < steps else say("done")
+
+    agent = Agent("Look.", tools=[look], model=FunctionModel(reply), context=context)
+    limits = Budget(max_steps=steps + 10, **budget)  # pyright: ignore[reportArgumentType]
+    return asyncio.run(agent.run("The task: look at all pages.", budget=limits)), list(seen)
+
+
+def size_of(request: ModelRequest) -> int:
+    return sum(tokens_of(message) for message in request.messages)
+
+
+def compactions(result: RunResult[str]) -> list[ContextCompacted]:
+    return [one.event for one in result.events if isinstance(one.event, ContextCompacted)]
+
+
+@pytest.mark.parametrize("strategy", ["window", "summary", "llm_summary"])
+def test_no_request_is_larger_and_the_task_is_always_there(strategy: str):
+    result, seen = long_run(ContextManager(max_tokens=MAX_TOKENS, recent_messages=8, strategy=strategy))  # pyright: ignore[reportArgumentType]
+    assert result.output == "done"
+    assert max(size_of(request) for request in seen) <= MAX_TOKENS
+    steps = [request for request in seen if request.purpose == "step"]
+    for request in steps:
+        assert any("look at all pages" in (message.content or "") for message in request.messages)
+        assert_valid([message for message in request.messages if message.role is not Role.SYSTEM])
+    offsets = [event.offset for event in compactions(result)]
+    assert offsets == sorted(set(offsets)), "each message leaves the window once"
+    assert len(offsets) > 1
+
+
+def test_a_summary_holds_the_beginning_of_each_message_once():
+    result, seen = long_run(ContextManager(max_tokens=1000, recent_messages=4), steps=12)
+    words = "\n".join(message.content or "" for message in seen[-1].messages)
+    for page in range(1, 12):
+        assert words.count(f"page {page} of many") == 1, page
+    assert len(compactions(result)) >= 1
+
+
+def test_a_summary_by_the_model_counts_and_is_not_bought_with_the_last_call():
+    result, seen = long_run(ContextManager(max_tokens=MAX_TOKENS, recent_messages=8, strategy="llm_summary"))
+    bought = [event for event in compactions(result) if event.usage.model_calls]
+    assert len(bought) == sum(request.purpose == "summary" for request in seen) > 0
+    assert result.usage.model_calls == len(seen)
+    assert "summary number" in (seen[-1].messages[0].content or "")
+    assert result.steps == 40, "a summary is no step"
+
+    _, few = long_run(
+        ContextManager(max_tokens=MAX_TOKENS, recent_messages=8, strategy="llm_summary"), max_model_calls=41
+    )
+    assert few[-1].purpose == "step"
+
+
+def test_replay_gives_the_same_window():
+    result, _ = long_run(ContextManager(max_tokens=MAX_TOKENS, recent_messages=8))
+    whole = RunState.restore(Checkpoint(), result.events)
+    half = RunState.restore(Checkpoint(), result.events[:30])
+    again = RunState.restore(half.head, result.events)
+    assert (whole.conversation, whole.context) == (again.conversation, again.context)
+    assert whole.conversation.window > 0
+
+
+def test_earlier_runs_stand_in_front_from_the_position_on():
+    old = EarlierRun("r1", [Message(role=Role.USER, content=f"old {n}") for n in range(4)], ["blue"])
+    conversation = Conversation()
+    context = ContextState(first_task="old 0", summary="what was", run="r1", offset=3)
+    conversation.begin_behind([old], context)
+    conversation.append(Message(role=Role.USER, content="new"))
+    assert [message.content for message in conversation.messages] == ["old 3", "new"]
+    assert conversation.position_of(0) == ("r1", 3)
+    assert conversation.position_of(1) == ("", 0)
+    assert conversation.index_of("r1", 4) == 1
+    assert conversation.index_of("gone", 7) == 0
+    (front, *_) = ContextManager().build(conversation, context, 0)
+    assert "old 0" in (front.content or "")
+    assert "what was" in (front.content or "")
+
+
+def test_call_ids_of_earlier_runs_do_not_meet():
+    exchange = [
+        Message(role=Role.ASSISTANT, tool_calls=(ToolCall(id="call_1_0", name="look"),)),
+        Message(role=Role.TOOL, tool_call_id="call_1_0", name="look", content="x"),
+    ]
+    conversation = Conversation()
+    conversation.begin_behind([EarlierRun("r1", exchange), EarlierRun("r2", exchange)], NO_CONTEXT)
+    assert_valid(conversation.messages)
+
+
+def test_one_message_beyond_the_window_is_cut_and_not_left_out():
+    conversation = Conversation()
+    conversation.append(Message(role=Role.USER, content="word " * 5000))
+    window = ContextManager(max_tokens=600)
+    built = window.build(conversation, NO_CONTEXT, 50)
+    assert sum(tokens_of(message) for message in built) <= 550
+    assert window.due(conversation, NO_CONTEXT, 50, 1.0) is None, "what does not shrink stops itself"
+
+
+@pytest.mark.parametrize("wrong", [{"max_tokens": 100}, {"recent_messages": 1}])
+def test_a_window_that_could_hold_nothing_is_refused(wrong: dict[str, int]):
+    with pytest.raises(AgentDefinitionError):
+        ContextManager(**wrong)  # pyright: ignore[reportArgumentType]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=2000)), min_size=1, max_size=40), st.integers(500, 3000))
+def test_a_window_never_parts_an_exchange(turns: list[tuple[int, str]], max_tokens: int):
+    conversation = Conversation()
+    conversation.append(Message(role=Role.USER, content="the task"))
+    for number, (calls, text) in enumerate(turns):
+        made = tuple(ToolCall(id=f"c{number}.{n}", name="look") for n in range(calls))
+        conversation.append(Message(role=Role.ASSISTANT, content=text or "?", tool_calls=made))
+        for one in made:
+            conversation.append(Message(role=Role.TOOL, tool_call_id=one.id, name="look", content=text))
+    window = ContextManager(max_tokens=max_tokens, recent_messages=6)
+    context = NO_CONTEXT
+    index = window.due(conversation, context, 50, 1.0)
+    if index is not None:
+        conversation.move_window(window.compact(conversation, context, index).index)
+        assert window.due(conversation, context, 50, 1.0) != index
+    assert_valid([message for message in window.build(conversation, context, 50) if message.role is not Role.SYSTEM])
+    assert conversation.window_tokens == sum(conversation.sizes[conversation.window :])
+
+
+@given(st.lists(st.text(max_size=500), max_size=40))
+def test_a_summary_is_bounded(texts: list[str]):
+    summary = ""
+    for text in texts:
+        summary = summarised(summary, [Message(role=Role.USER, content=text)])
+        assert len(summary) <= SUMMARY_CHARACTERS
+
+
+def test_recorded_events_carry_the_position():
+    event = Recorded(seq=1, at=0, event=ContextCompacted(run="r", offset=2, summary="s"))
+    assert event.event == ContextCompacted(run="r", offset=2, summary="s")
