@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import Agent, AgentDefinitionError, Budget, FunctionModel, ModelReply, ModelRequest, tool
+from agent import Agent, AgentDefinitionError, Budget, BudgetExceeded, FunctionModel, ModelReply, ModelRequest, tool
 from agent.context_window import SUMMARY_CHARACTERS, ContextManager, summarised
 from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun, tokens_of
 from agent.events import ContextCompacted, Recorded
@@ -81,10 +81,13 @@ def test_a_summary_by_the_model_counts_and_is_not_bought_with_the_last_call():
     assert "summary number" in (seen[-1].messages[0].content or "")
     assert result.steps == 40, "a summary is no step"
 
-    _, few = long_run(
-        ContextManager(max_tokens=MAX_TOKENS, recent_messages=8, strategy="llm_summary"), max_model_calls=41
-    )
-    assert few[-1].purpose == "step"
+
+def test_the_last_call_is_kept_for_the_answer():
+    window = ContextManager(max_tokens=MAX_TOKENS, recent_messages=8, strategy="llm_summary")
+    for calls in range(2, 30):
+        with pytest.raises(BudgetExceeded):
+            long_run(window, max_model_calls=calls)
+        assert asked[-1].purpose == "step", calls
 
 
 def test_replay_gives_the_same_window():
