@@ -213,13 +213,14 @@ class Scripts:
         arguments: list[Argument] = ["", *self._lives, most, most_tended, self.policy.lease_ms]
         return ScriptCall(self._scripts["sweep"], (*self.keys.frame(), self.keys.swept_at), arguments, read_swept)
 
-    def ring(self, run: str, *, rq_keys: Sequence[str], rq_words: tuple[str, str]) -> ScriptCall[Refused]:
-        """Tells RQ that a run wants a worker: `rung`, `waits`, `no_job` (make the job, which rings), or `no`.
+    def ring(self, run: str, *, rq_keys: Sequence[str], rq_words: tuple[str, ...]) -> ScriptCall[Refused]:
+        """Tells RQ that a run wants a worker: `rung`, `waits`, `no_job` (make the job, which rings), `cancel`, or `no`.
 
         `rq_keys`: the queue, its intermediate list, its scheduled jobs, the job. `rq_words`: the job's field of status and
-        the word that says queued.
+        the word that says queued, then
+        those that say that a person cancelled it.
         """
-        arguments: list[Argument] = [run, *self._lives, *rq_words]
+        arguments: list[Argument] = [run, *self._lives, *rq_words[:2], len(rq_words) - 2, *rq_words[2:]]
         return ScriptCall(self._scripts["ring"], (*self.keys.frame(run), *rq_keys), arguments, read_refused)
 
     def defer(self, run: str, *, deferral: str, reason: str) -> ScriptCall[Deferred | Refused]:

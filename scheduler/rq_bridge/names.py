@@ -75,6 +75,6 @@ def ring_keys(run_id: str, queue: str) -> tuple[str, str, str, str]:
     return keys.queue, keys.intermediate, keys.scheduled, Job.key_for(run_id)
 
 
-def ring_words() -> tuple[str, str]:
-    """What the script `ring` writes into the job: the field of its status, and the word in it that says queued."""
-    return "status", JobStatus.QUEUED.value
+def ring_words() -> tuple[str, ...]:
+    """What the script `ring` reads and writes in the job: the field of its status, queued, and the words for cancelled."""
+    return "status", JobStatus.QUEUED.value, JobStatus.CANCELED.value, JobStatus.STOPPED.value

@@ -7,11 +7,11 @@ import structlog
 from redis.asyncio import Redis
 
 from agent.errors import BrokenRecord, RunNotFound
-from agent.events import RunCancelled, RunResumed, encode
+from agent.events import RunResumed, encode
 from agent.redaction import redact
 from scheduler.lifecycle import Status
 from scheduler.records import RunRecord
-from scheduler.replies import Outcome, ToRing
+from scheduler.replies import ToRing
 from scheduler.rq_bridge import Mirrored, Standing, cancelled_through_rq, forget_cancelled, mirror
 from scheduler.scripting import run
 from scheduler.store import Store
@@ -48,7 +48,7 @@ class Mender:
     async def fulfil(self, run_id: str, answer: Mirrored) -> None:
         """Carries out what a person asked for through RQ's tools."""
         if answer is Mirrored.CANCEL_WISHED:
-            await self.cancel(run_id)
+            await self._ringer.cancel(run_id)
         elif answer is Mirrored.RESUME_WISHED:
             event = encode(RunResumed())
             reply = await run(
@@ -74,14 +74,6 @@ class Mender:
         elif record.status is Status.WAITING:
             await self._mirror(record)
 
-    async def cancel(self, run_id: str) -> None:
-        """Cancels a run whose job was cancelled or stopped through RQ."""
-        call = self._store.scripts.cancel(run_id, sid=f"rq-{uuid.uuid4().hex}", event=encode(RunCancelled(reason="rq")))
-        reply = await run(self._redis, call)
-        self._log.info("cancelled_through_rq", run=run_id, outcome=reply.code)
-        if isinstance(reply, Outcome) and reply.promoted:
-            await self._ringer.ring_next(reply.promoted)
-
     async def hear_cancels(self, queue: str) -> None:
         """Cancels the runs whose jobs a person cancelled in RQ's tools."""
         listed = await cancelled_through_rq(self._redis, queue)
@@ -94,7 +86,7 @@ class Mender:
             elif record.ended:
                 await self._mirror(record)  # listed where it belongs, until its retention is over
             else:
-                await self.cancel(run_id)
+                await self._ringer.cancel(run_id)
         await forget_cancelled(self._redis, queue, gone)
 
 

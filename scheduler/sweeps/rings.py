@@ -1,14 +1,15 @@
 """Rings: telling RQ that a run wants a worker. A lost or doubled ring costs time, never correctness."""
 
+import uuid
 from collections.abc import Sequence
 
 import structlog
 from redis.asyncio import Redis
 
 from agent.errors import BrokenRecord, RunNotFound
-from agent.events import RunCreated, decode
+from agent.events import RunCancelled, RunCreated, decode, encode
 from scheduler.records import RunRecord
-from scheduler.replies import ToRing
+from scheduler.replies import Outcome, ToRing
 from scheduler.rq_bridge import RunJob, enqueue, restore_job, ring_keys, ring_words
 from scheduler.scripting import run, run_many
 from scheduler.store import Store
@@ -40,11 +41,21 @@ class Ringer:
                 self._log.warning("ring_failed", run=run_id, error=str(reply))
             elif reply.code == "no_job":
                 await self._make_job(run_id)
+            elif reply.code == "cancel":
+                await self.cancel(run_id)
 
     async def ring_next(self, run_id: str) -> None:
         """Rings for the next run of a session, whose turn has come."""
         record = await self._store.info(run_id)
         await self.ring([ToRing(run_id, record.queue)])
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancels a run whose job was cancelled or stopped through RQ, and rings for the one whose turn has come."""
+        call = self._scripts.cancel(run_id, sid=f"rq-{uuid.uuid4().hex}", event=encode(RunCancelled(reason="rq")))
+        reply = await run(self._redis, call)
+        self._log.info("cancelled_through_rq", run=run_id, outcome=reply.code)
+        if isinstance(reply, Outcome) and reply.promoted:
+            await self.ring_next(reply.promoted)
 
     async def restore(self, record: RunRecord) -> None:
         """Makes the job of a run again, without a ring."""

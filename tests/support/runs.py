@@ -25,7 +25,7 @@ START = 4_000_000_000_000
 """The desk's clock starts here: in the future, so that a real server expires nothing while a test runs."""
 
 POISON = PoisonEvent(b'{"type":"poison"}', "poison")
-RQ_WORDS = ("status", "queued")
+RQ_WORDS = ("status", "queued", "canceled", "stopped")
 
 
 def rq_keys(run: str, queue: str = "default") -> tuple[str, str, str, str]:
