@@ -49,13 +49,17 @@ class ContextManager:
         recent_messages: The most messages that stay word for word after a compaction.
         strategy: What becomes of the others: `window` forgets them, `summary` keeps the beginning of each, `llm_summary`
             asks the model for a summary, which counts against the budget.
+        result_preview: Characters of a tool's result that the model reads at once; it is offered a tool to read on.
     """
 
     max_tokens: int = 100_000
     recent_messages: int = 40
     strategy: Strategy = "summary"
+    result_preview: int = 16_000
 
     def __post_init__(self) -> None:
+        if self.result_preview < 100:
+            raise AgentDefinitionError(f"result_preview={self.result_preview}: it must be at least 100 characters")
         if self.max_tokens < 500 or self.recent_messages < 2:
             raise AgentDefinitionError(
                 "a context window needs max_tokens of at least 500 and recent_messages of at least 2"

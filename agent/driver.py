@@ -75,7 +75,7 @@ class Driver:
     ) -> None:
         self.state = state
         self._identity = identity
-        self._program = program
+        self._whole_program = program
         self._journal = journal
         self._dependencies = dependencies
         self._reporter = StepReporter(observer or SilentObserver(), queued_ms)
@@ -95,6 +95,11 @@ class Driver:
         self._retry_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._leave: Leave | None = None
+
+    @property
+    def _program(self) -> Program:
+        """The program, with the tool to read on once there is a result to read on in."""
+        return self._whole_program.for_reading() if self.state.aside else self._whole_program
 
     def post(self, message: Cancel | Leave | Crash) -> None:
         """Tells the driver what somebody wants of the run. It is dealt with behind what came before."""

@@ -135,6 +135,7 @@ class ToolReturned(Event):
 
     Attributes:
         call: The call's key, `<step>.<index>`.
+        shown: Characters of the content that the model reads at once; 0: all.
         ms: Milliseconds that the execution took.
     """
 
@@ -143,6 +144,7 @@ class ToolReturned(Event):
     name: str
     outcome: Outcome
     content: str
+    shown: int = 0
     ms: int = 0
 
 

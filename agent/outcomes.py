@@ -7,6 +7,7 @@ The end of a model call, of a tool, of a wait for a person, or of the run itself
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from agent.aside import ResultReader, read_on
 from agent.budget import NO_USAGE, Breach, Reservation, Usage
 from agent.context_window import SUMMARY_CHARACTERS, Compaction
 from agent.dialects.base import Calls, Declined, Reading, Unusable
@@ -170,8 +171,15 @@ def tool_events(
     Args:
         result: What a terminal tool returned, as JSON can carry it.
     """
+    long = outcome == "ok" and len(content) > program.context.result_preview and call.call.name != program.exit.name
     returned = ToolReturned(
-        call=call.key, name=call.call.name, outcome=outcome, content=content, ms=ms, active_ms=active_ms
+        call=call.key,
+        name=call.call.name,
+        outcome=outcome,
+        content=content,
+        shown=program.context.result_preview if long else 0,
+        ms=ms,
+        active_ms=active_ms,
     )
     if outcome == "ok" and call.call.name == program.exit.name:
         return [returned, completed(result)]
@@ -184,6 +192,19 @@ def _too_large(replied: ModelReplied) -> bool:
         len(replied.content or "") + len(replied.reasoning or "") + sum(len(call.arguments) for call in replied.calls)
     )
     return size > RESULT_LIMIT // 8 and len(encode(replied)) > RESULT_LIMIT
+
+
+def read_events(
+    state: RunState, program: Program, call: OpenCall, tool: ResultReader, *, active_ms: int
+) -> list[Event]:
+    """What a call that reads on in a long result means: the next part of it."""
+    try:
+        content = read_on(tool, call.call.arguments, state.aside, program.context.result_preview)
+        outcome: Outcome = "ok"
+    except InvalidArguments as problem:
+        outcome, content = "invalid", str(problem)
+    returned = ToolReturned(call=call.key, name=tool.name, outcome=outcome, content=content, active_ms=active_ms)
+    return [returned]
 
 
 def completed(output: object) -> RunCompleted | RunFailed:

@@ -1,8 +1,10 @@
 """An agent, made ready to run: what the step machine and the driver look up at every step, worked out once."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
+from agent.aside import reader_tool
 from agent.context_window import ContextManager
 from agent.dialects.base import Dialect
 from agent.environment import Environment
@@ -16,7 +18,7 @@ from agent.tools import Tool
 _WHOLE: Final = ContextManager()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """What stays the same over all runs of an agent in a process.
 
@@ -54,9 +56,25 @@ class Program:
     model_timeout: float = 120.0
     result_limit: int = 200_000
 
+    def for_reading(self) -> "Program":
+        """The same program with the tool to read on in long results; asked for again, the same object."""
+        return _with_reader(self)
+
     def with_overhead(self, tokens: int) -> "Program":
         """The same program, once it is known what its requests carry beside the messages."""
         return replace(self, overhead=tokens)
+
+
+@lru_cache(maxsize=256)
+def _with_reader(program: Program) -> Program:
+    reader = reader_tool()
+    registry = program.registry.copy()
+    if registry.get_tool(reader.name) is not None:
+        return program
+    registry.register(reader)
+    specification = ToolSpecification(reader.name, reader.description, reader.parameters)
+    changed = replace(program, registry=registry, specifications=(*program.specifications, specification))
+    return changed.with_overhead(program.dialect.overhead(changed))
 
 
 def unknown_tool(name: str, program: Program) -> str:

@@ -5,12 +5,13 @@ A step is one reply of the model and the tool calls that it asks for. `decide` l
 the events of an outcome together with the announcement of what is decided next, and only then performs it.
 """
 
+from agent.aside import ResultReader
 from agent.budget import Breach, Elapsed, Reservation, in_words, left, low, out_of_time, reserve
 from agent.context_window import SUMMARY_TOKENS
 from agent.dialects.base import Asking
 from agent.events import Event, RunFailed
 from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Intent, StartTools, Summarise
-from agent.outcomes import compacted_event, exceeded, partial
+from agent.outcomes import compacted_event, exceeded, partial, read_events
 from agent.program import Program
 from agent.requests import Note, needs_person, noted, opening, waits_for
 from agent.state import Exchange, Mark, OpenCall, RunState
@@ -107,7 +108,9 @@ def _work_on(state: RunState, exchange: Exchange, program: Program, elapsed: Ela
     events: list[Event] = []
     for open_call in startable:
         tool = program.registry.get_tool(open_call.call.name)
-        if isinstance(tool, Note):
+        if isinstance(tool, ResultReader):
+            events += read_events(state, program, open_call, tool, active_ms=elapsed.active_ms)
+        elif isinstance(tool, Note):
             events += noted(open_call, tool, active_ms=elapsed.active_ms)
         elif tool is not None and needs_person(open_call, tool):
             events.append(opening(open_call, tool, active_ms=elapsed.active_ms))

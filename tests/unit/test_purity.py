@@ -6,7 +6,10 @@ from types import ModuleType
 
 import pytest
 
+import agent.aside
 import agent.budget
+import agent.context_window
+import agent.conversation
 import agent.dialects.calls
 import agent.dialects.json
 import agent.dialects.tools
@@ -21,6 +24,8 @@ PURE = [
     agent.intents,
     agent.outcomes,
     agent.requests,
+    agent.aside,
+    agent.conversation,
     agent.state,
     agent.budget,
     agent.dialects.calls,
