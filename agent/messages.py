@@ -46,6 +46,7 @@ class Message(BaseModel):
     Attributes:
         reasoning: The model's own thoughts where it gave them apart from its answer. Never shown as the answer.
         provider_fields: What a provider wants back unchanged with this message.
+        refuses: It says why nothing could be done with the reply before it, or with the call that it answers.
     """
 
     role: Role
@@ -55,3 +56,4 @@ class Message(BaseModel):
     name: str | None = None
     reasoning: str | None = None
     provider_fields: dict[str, object] | None = None
+    refuses: bool = False

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from agent.aside import preview
 from agent.budget import NO_USAGE, Budget, Usage
 from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun
 from agent.errors import BrokenRecord
@@ -44,6 +45,8 @@ SCHEMA_VERSION = 1
 NOT_EXECUTED = frozenset({"invalid", "invalid_output", "cut_off", "over_budget", "rejected"})
 """Outcomes of tool calls that were answered without being executed."""
 
+MISTAKES = frozenset({"invalid", "invalid_output", "cut_off"})
+"""Those of them that are the model's own fault."""
 
 Ending = Literal["completed", "failed", "cancelled", "budget_exceeded"]
 """The statuses in which a run has ended."""
@@ -158,10 +161,15 @@ class Exchange:
                 role=Role.TOOL,
                 tool_call_id=call.id,
                 name=call.name,
-                content=answer.content if answer else INTERRUPTED,
+                content=_shown(answer) if answer else INTERRUPTED,
+                refuses=answer is not None and answer.outcome in MISTAKES,
             )
             for call, answer in answers
         ]
+
+
+def _shown(answer: ToolReturned) -> str:
+    return preview(answer.content, answer.call, answer.shown) if answer.shown else answer.content
 
 
 @dataclass(slots=True)
@@ -173,6 +181,7 @@ class RunState:
         conversation: Complete messages, behind those of the session's earlier runs; no call in it is unanswered.
         context: What is known beside the messages that are sent word for word.
         exchange: The reply whose calls are not all answered yet.
+        aside: Results that the model has read the beginning of only, by the key of their call.
         created_at: Milliseconds since 1970, by the store's clock.
     """
 
@@ -180,6 +189,7 @@ class RunState:
     conversation: Conversation = field(default_factory=Conversation)
     context: ContextState = NO_CONTEXT
     exchange: Exchange | None = None
+    aside: dict[str, str] = field(default_factory=dict[str, str])
     created: RunCreated | None = None
     created_at: int = 0
 
@@ -269,6 +279,8 @@ class RunState:
                     self.conversation.append(reply)
             case ToolReturned():
                 self._open_call(event.call).answer = event
+                if event.shown:
+                    self.aside[event.call] = event.content
                 if self.exchange is not None and not any(self.exchange.unanswered):
                     closed, self.exchange = self.exchange, None
                     for message in closed.messages():
@@ -280,7 +292,7 @@ class RunState:
             case RequestAnswered():
                 self._answer(event)
             case ReplyRejected():
-                self.conversation.append(Message(role=Role.USER, content=event.message))
+                self.conversation.append(Message(role=Role.USER, content=event.message, refuses=True))
             case Remembered():
                 self.context = self.context.remembering([event.text])
             case ContextCompacted():
