@@ -231,15 +231,9 @@ def _unknown_names(given: Mapping[str, object], known: Iterable[str]) -> list[st
 
 
 def _problem_lines(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors(include_url=False, include_context=False):
-        path = ".".join(str(part) for part in detail["loc"]) or "arguments"
-        got = detail["input"]
-        shown = (
-            f", not {bounded(json.dumps(got, ensure_ascii=False), 60)}"
-            if isinstance(got, str | int | float | None)
-            else ""
-        )
-        yield f"{path}: {detail['msg']}{shown}"
+    """Without the values that do not fit: the model wrote them itself, and small models copy what they read."""
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        yield f"{'.'.join(str(part) for part in detail['loc']) or 'arguments'}: {detail['msg']}"
 
 
 def _summary(problems: Iterable[str]) -> str:

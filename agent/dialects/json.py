@@ -6,7 +6,7 @@ without tools has nothing but the exit, so that its output schema alone is the r
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, with_note
@@ -21,7 +21,8 @@ from agent.tokens import estimate
 if TYPE_CHECKING:
     from agent.program import Program
 
-UNREADABLE = (
+NO_OBJECT = "Your reply was not one JSON object that fits the schema. Reply with nothing else."
+NO_CALL = (
     'Your reply was not one JSON object of the form {"tool": "<name>", "arguments": {…}}. Reply with nothing else.'
 )
 
@@ -35,7 +36,7 @@ class JsonDialect:
         """The instruction with the tools in words, the history as plain turns, and the schema of the reply."""
         offered = (program.exit_specification,) if asking.last else program.specifications
         system = Message(role=Role.SYSTEM, content=instruction(program))
-        turns = joined(system, [_as_turn(message, program) for message in messages])
+        turns = joined(system, [_as_turn(message, program) for message in _without_refused(messages)])
         return ModelRequest(
             messages=with_note(turns, asking, "This is your last reply: give the best result you have."),
             response_schema=reply_schema(offered, program),
@@ -57,14 +58,15 @@ class JsonDialect:
             return Declined(text or FILTERED)
         if not text:
             return Unusable("cut_off", CUT) if kind is FinishKind.LENGTH else Unusable("empty_reply", EMPTY)
+        only_exit = asking.last or has_only_exit(program)
+        unreadable = Unusable("unusable_reply", NO_OBJECT if only_exit else NO_CALL, text)
         try:
             value = decode(without_fence(text))
         except (ValueError, RecursionError):
-            cut = kind is FinishKind.LENGTH
-            return Unusable("cut_off", CUT, text) if cut else Unusable("unusable_reply", UNREADABLE, text)
-        raw = _call_of(value, program, only_exit=asking.last or len(program.specifications) == 1)
+            return Unusable("cut_off", CUT, text) if kind is FinishKind.LENGTH else unreadable
+        raw = _call_of(value, program, only_exit=only_exit)
         if raw is None:
-            return Unusable("unusable_reply", UNREADABLE, text)
+            return unreadable
         return Calls(read_calls([raw], step=asking.step, finish_reason=reply.finish_reason))
 
     def overhead(self, program: "Program") -> int:
@@ -72,10 +74,15 @@ class JsonDialect:
         return estimate(instruction(program))
 
 
+def has_only_exit(program: "Program") -> bool:
+    """Whether the agent has no tools, so that a reply is nothing but the result."""
+    return len(program.specifications) == 1
+
+
 def instruction(program: "Program") -> str:
     """The goal, the tools in words, and the form of a reply."""
     goal = program.instruction.content or ""
-    if len(program.specifications) == 1:
+    if has_only_exit(program):
         schema = json.dumps(program.exit_specification.parameters, ensure_ascii=False)
         return f"{goal}\n\nReply with one JSON object that fits this JSON Schema, and nothing else:\n{schema}"
     tools = "\n".join(
@@ -90,14 +97,17 @@ def instruction(program: "Program") -> str:
 
 
 def reply_schema(offered: Sequence[ToolSpecification], program: "Program") -> Mapping[str, object]:
-    """The schema that a reply is forced into: any one of the offered calls, or the exit's arguments alone."""
+    """The schema that a reply is forced into: any one of the offered calls, or the exit's arguments alone.
+
+    Its definitions are at the root, where servers look for them.
+    """
     if len(offered) == 1 and offered[0].name == program.exit.name:
         return offered[0].parameters
     definitions: dict[str, object] = {}
     variants = [
         {
             "type": "object",
-            "properties": {"tool": {"const": tool.name}, "arguments": _hoisted(tool, definitions)},
+            "properties": {"tool": {"type": "string", "enum": [tool.name]}, "arguments": _hoisted(tool, definitions)},
             "required": ["tool", "arguments"],
             "additionalProperties": False,
         }
@@ -126,13 +136,26 @@ def _hoisted(tool: ToolSpecification, definitions: dict[str, object]) -> object:
     return rewritten({key: value for key, value in tool.parameters.items() if key != "$defs"})
 
 
+def _without_refused(messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages without the replies that were refused: a small model that sees them says the same again."""
+    for index, message in enumerate(messages):
+        answers = messages[index + 1 : index + 1 + max(len(message.tool_calls), 1)]
+        if message.role is not Role.ASSISTANT or not answers or not all(answer.refuses for answer in answers):
+            yield message
+
+
 def _as_turn(message: Message, program: "Program") -> Message:
     """A message as a model without tool calling knows turns: only system, user and assistant speak."""
+    if message.role is Role.TOOL and message.refuses:
+        what = "Your reply" if has_only_exit(program) else f"Your call of {message.name}"
+        return Message(
+            role=Role.USER, content=f"{what} was refused:\n{message.content}\nReply again, with that put right."
+        )
     if message.role is Role.TOOL:
         return Message(role=Role.USER, content=f"Result of {message.name}:\n{message.content}")
     if not message.tool_calls:
         return message
-    only_exit = len(program.specifications) == 1
+    only_exit = has_only_exit(program)
     objects = (
         call.arguments if only_exit else f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
         for call in message.tool_calls

@@ -168,11 +168,11 @@ def test_what_is_left_out_is_left_to_the_function(given: dict[str, object], expe
             "The arguments are not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
         ),
         ("{}", "query: Field required"),
-        ({"query": None}, "query: Input should be a valid string, not null"),
-        ({"query": "a", "limit": 0}, "limit: Input should be greater than or equal to 1, not 0"),
+        ({"query": None}, "query: Input should be a valid string"),
+        ({"query": "a", "limit": 0}, "limit: Input should be greater than or equal to 1"),
         (
             {"query": "a", "limit": "many"},
-            'limit: Input should be a valid integer, unable to parse string as an integer, not "many"',
+            "limit: Input should be a valid integer, unable to parse string as an integer",
         ),
         ({"query": "a", "tags": ["x", {"y": 1}]}, "tags.1: Input should be a valid string"),
         ({"query": "a", "page": 1}, "page: there is no such parameter (there is: limit, query, tags)"),
@@ -181,7 +181,7 @@ def test_what_is_left_out_is_left_to_the_function(given: dict[str, object], expe
             (
                 "page: there is no such parameter (there is: limit, query, tags)\n"
                 "query: Field required\n"
-                "limit: Input should be greater than or equal to 1, not 0"
+                "limit: Input should be greater than or equal to 1"
             ),
         ),
     ],

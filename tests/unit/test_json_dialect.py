@@ -164,11 +164,56 @@ def test_the_instruction_holds_the_goal_and_every_tool():
     assert WITH_TOOLS.overhead >= len(text) // 4
 
 
+REFUSED = ToolCall(id="c1", name="terminate", arguments='{"name":"Graz","people":-3}')
+
+
+def test_a_refused_reply_is_not_shown_again_but_what_was_wrong_with_it():
+    """A small model copies what it sees, also what it should put right."""
+    call = ToolCall(id="c2", name="look_up", arguments='{"city":{}}')
+    history = [
+        Message(role=Role.USER, content="go"),
+        Message(role=Role.ASSISTANT, tool_calls=(call,)),
+        Message(role=Role.TOOL, tool_call_id="c2", name="look_up", content="fine"),
+        Message(role=Role.ASSISTANT, content='{"name": "Gr'),
+        Message(role=Role.USER, content="Say it shorter.", refuses=True),
+        Message(role=Role.ASSISTANT, tool_calls=(REFUSED,)),
+        Message(role=Role.TOOL, tool_call_id="c1", name="terminate", content="people: too few", refuses=True),
+    ]
+    shown = [message.content for message in request(WITH_TOOLS, *history).messages[2:]]
+    assert shown == [
+        '{"tool": "look_up", "arguments": {"city":{}}}',
+        "Result of look_up:\nfine",
+        "Say it shorter.",
+        "Your call of terminate was refused:\npeople: too few\nReply again, with that put right.",
+    ]
+    alone = request(ALONE, *history[5:]).messages[1:]
+    assert [message.content for message in alone] == [
+        "Your reply was refused:\npeople: too few\nReply again, with that put right."
+    ]
+
+
+def test_a_reply_of_which_a_part_was_executed_is_shown():
+    both = (REFUSED, ToolCall(id="c2", name="look_up"))
+    history = [
+        Message(role=Role.ASSISTANT, tool_calls=both),
+        Message(role=Role.TOOL, tool_call_id="c1", name="terminate", content="no", refuses=True),
+        Message(role=Role.TOOL, tool_call_id="c2", name="look_up", content="fine"),
+    ]
+    assert len(request(WITH_TOOLS, *history).messages) == 4
+
+
 @pytest.mark.parametrize("content", ["nothing", "[1]", '"x"', '{"tool": "a"', '{"a": 1, "a": 2}', '{"a": NaN}', "null"])
 def test_what_is_not_one_object_is_sent_back(content: str):
     reading = read(content)
     assert isinstance(reading, Unusable)
     assert (reading.reason, reading.text) == ("unusable_reply", content)
+    assert '"tool"' in reading.reminder
+
+
+def test_an_agent_without_tools_is_reminded_of_its_schema_alone():
+    reading = read("nothing", ALONE)
+    assert isinstance(reading, Unusable)
+    assert '"tool"' not in reading.reminder
 
 
 def test_an_object_in_a_fence_is_the_object():
@@ -214,6 +259,7 @@ def test_a_whole_run():
     assert result.output == City(name="Graz", people=3)
     assert [message.content for message in seen[1].messages[-1:]] == ["Result of look_up:\nGraz is fine"]
     assert "people" in (seen[2].messages[-1].content or "")
+    assert "-3" not in "".join(message.content or "" for message in seen[2].messages), "what it would copy"
 
 
 def test_calls_of_another_dialect_are_all_shown():

@@ -76,7 +76,7 @@ def test_arguments_are_checked_and_what_is_wrong_goes_back_to_the_model():
     model = ScriptedModel([call("order", pieces=1000), call("order", pieces=100), say("done")])
     refused, ordered = results_of(Agent("Keep the shop.", tools=[order], model=model))
 
-    assert refused == "pieces: Input should be less than or equal to 100, not 1000"
+    assert refused == "pieces: Input should be less than or equal to 100"
     assert ordered == "ordered 100 as 2.0"  # the first call of step 2
 
 
