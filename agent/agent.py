@@ -1,16 +1,15 @@
 """An agent: a goal, tools, a model, the shape of its result, a budget and dependencies."""
 
-import asyncio
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeForm
 
+from agent.blocking import run_to_end
 from agent.budget import Budget
 from agent.context import ActionContext, RunIdentity
 from agent.context_window import ContextManager
@@ -32,7 +31,6 @@ from agent.result import RunResult, error_of
 from agent.tools import Tool
 
 Output = TypeVar("Output")
-Result = TypeVar("Result")
 
 _UNSAID: Final = object()
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
@@ -281,7 +279,7 @@ class Agent(Generic[Output]):
 
     def run_sync(self, task: str, *, budget: Budget | None = None) -> RunResult[Output]:
         """`run` for code that is not async; also inside a running event loop, such as a notebook's."""
-        return _run_to_end(self.run(task, budget=budget))
+        return run_to_end(self.run(task, budget=budget))
 
     def result_of(self, output: object) -> Output:
         """The result as the agent's own type, from its JSON form.
@@ -339,12 +337,3 @@ def _exit_of(
 
 def _specification(tool: Tool) -> ToolSpecification:
     return ToolSpecification(tool.name, tool.description, tool.parameters)
-
-
-def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:  # a loop runs here already: use another thread's
-        return pool.submit(asyncio.run, work).result()
