@@ -13,7 +13,7 @@ from agent.blocking import run_to_end
 from agent.budget import Budget
 from agent.context import ActionContext, RunIdentity
 from agent.context_window import ContextManager
-from agent.dialects import dialect_of
+from agent.dialects import Dialect, dialect_of
 from agent.environment import Environment
 from agent.errors import AgentDefinitionError, ContextTypeError, PawlError, UnknownPriceError
 from agent.events import RunCompleted, RunCreated
@@ -57,7 +57,7 @@ class Agent(Generic[Output]):
             another in its place. A `ValueError` or `ToolError` goes back to the model as its text says, at most `max_unusable`
             times in a row.
         dialect: `tools` (function calling), `json` (the reply is forced into JSON) or `react` (labels in plain text, for any
-            model that writes).
+            model that writes); or one of your own.
         budget: The limits of a run that says nothing else.
         action_context: The dependencies of the tools: an instance, a factory, or an async context manager.
         environment: What executes the tools.
@@ -85,7 +85,7 @@ class Agent(Generic[Output]):
         name: str | None = None,
         tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
         model: str | ModelClient | None = None,
-        dialect: str = "tools",
+        dialect: str | Dialect = "tools",
         budget: Budget | None = None,
         action_context: object = None,
         environment: Environment | None = None,
@@ -109,7 +109,7 @@ class Agent(Generic[Output]):
         name: str | None = None,
         tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
         model: str | ModelClient | None = None,
-        dialect: str = "tools",
+        dialect: str | Dialect = "tools",
         budget: Budget | None = None,
         action_context: object = None,
         environment: Environment | None = None,
@@ -132,7 +132,7 @@ class Agent(Generic[Output]):
         name: str | None = None,
         tools: "ActionRegistry | Iterable[Callable[..., object] | Tool]" = (),
         model: str | ModelClient | None = None,
-        dialect: str = "tools",
+        dialect: str | Dialect = "tools",
         budget: Budget | None = None,
         action_context: object = None,
         environment: Environment | None = None,

@@ -9,12 +9,14 @@ from agent.errors import AgentDefinitionError
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (ToolsDialect(), JsonDialect(), ReactDialect())}
 
 
-def dialect_of(name: str) -> Dialect:
-    """The dialect of that name.
+def dialect_of(dialect: str | Dialect) -> Dialect:
+    """The dialect of that name, or the dialect itself.
 
     Raises:
         AgentDefinitionError: There is none; the message names those that are there.
     """
-    if name not in DIALECTS:
-        raise AgentDefinitionError(f"dialect {name!r} is not known; there are {', '.join(sorted(DIALECTS))}")
-    return DIALECTS[name]
+    if not isinstance(dialect, str):
+        return dialect
+    if dialect not in DIALECTS:
+        raise AgentDefinitionError(f"dialect {dialect!r} is not known; there are {', '.join(sorted(DIALECTS))}")
+    return DIALECTS[dialect]
