@@ -52,6 +52,11 @@ class ToolOptions(TypedDict, total=False):
     approval: "bool | Condition | Approval"
 
 
+def _is(default: object) -> Callable[[object], bool]:
+    """What the engine is told of a tool is left out of its dump where nothing was said."""
+    return lambda value: value == default
+
+
 class Tool(BaseModel):
     """A function that the model may call. Made by `@tool` or `build_tool`, or by hand for full control.
 
@@ -79,10 +84,10 @@ class Tool(BaseModel):
     function: Callable[..., object] = Field(exclude=True, repr=False)
     tags: list[str] | None = None
     terminal: bool = False
-    timeout: float | None = Field(default=None, gt=0)
-    idempotent: bool = False
-    on_unknown: OnUnknown = "tell"
-    parallel: bool = True
+    timeout: float | None = Field(default=None, gt=0, exclude_if=_is(None))
+    idempotent: bool = Field(default=False, exclude_if=_is(False))
+    on_unknown: OnUnknown = Field(default="tell", exclude_if=_is("tell"))
+    parallel: bool = Field(default=True, exclude_if=_is(True))
     approval: Annotated[bool | Condition | Approval, Field(exclude=True)] = False
 
     _arguments: Arguments = PrivateAttr()

@@ -74,10 +74,6 @@ def test_the_tool_is_noted_on_the_function() -> None:
         "parameters": {"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]},
         "tags": None,
         "terminal": False,
-        "timeout": None,
-        "idempotent": False,
-        "on_unknown": "tell",
-        "parallel": True,
     }
 
 
