@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from agent.events import RunClaimed
 from scheduler.lifecycle import Status
 from tests.support.player import LEASE_SECONDS
 from tests.support.plays import block, hold_again, note, say, task, use
@@ -40,10 +39,10 @@ def test_what_does_not_finish_is_handed_over_at_once(site: Site) -> None:
 
     told = time.time()
     assert worker.terminate() == 0
-    claimed = _claimed(site, run.id, 2)
+    wait_until("the run is claimed anew", lambda: site.kinds(run.id).count("run_claimed") == 2)
     site.traces.open("gate")
     assert run.result(timeout=15).output == "done"
-    assert claimed - told < 0.5 + LEASE_SECONDS
+    assert site.claimed_at(run.id) - told < 0.5 + LEASE_SECONDS
     assert site.record(run.id).crashes_total == 0
     assert "run_requeued" not in site.kinds(run.id)
 
@@ -101,10 +100,3 @@ def _deploy(worker: WorkerProcess, last: signal.Signals) -> None:
         worker.said("drained")
         worker.kill()
     assert worker.ended() in (0, -9)
-
-
-def _claimed(site: Site, run: str, times: int) -> float:
-    """When the run was claimed for the last of so many times, Unix seconds."""
-    wait_until(f"the run is claimed {times} times", lambda: site.kinds(run).count(RunClaimed.type) == times)
-    entries = site.redis.xrange(site.keys.events(run))
-    return int([fields[b"t"] for _, fields in entries if b'"run_claimed"' in fields[b"b"]][-1]) / 1000

@@ -24,8 +24,9 @@ PRICE = Price(input_per_million=Decimal(1), output_per_million=Decimal(2))
 
 async def _perform(request: ModelRequest) -> ModelReply:
     """Says what the play says for this step."""
-    play = next(message.content for message in request.messages if message.role == "user")
-    step = plays.read(play or "")[request.step - 1]
+    words = [message.content or "" for message in request.messages if message.role == "user"]
+    play = next(text for text in reversed(words) if text.startswith("["))  # those before it are the session's memory
+    step = plays.read(play)[request.step - 1]
     traces = Traces.of_this_process()
     traces.leave("model", request.run_id, f"{request.step}/{request.attempt}")
     if step.seconds:

@@ -28,7 +28,6 @@ from tests.support.traces import Traces
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {"PAWL_LEASE_SECONDS": str(LEASE_SECONDS), "PAWL_RENEW_SECONDS": "0.25", "PAWL_LOG_FORMAT": "json"}
 PLAYER = "tests.support.player"
 END_SECONDS = 20.0
 
@@ -106,6 +105,9 @@ def _parsed(text: str) -> Line:
 class Site:
     """One deployment over a folder.
 
+    Attributes:
+        lease_seconds: The lease of workers that are started from now on.
+
     Args:
         server: A server of its own, which is running.
         url: Where workers and client find it, if not at its socket.
@@ -116,7 +118,8 @@ class Site:
         self.url = url or server.url
         self.traces = Traces(folder)
         self.redis = cast(Any, redis.Redis(unix_socket_path=str(server.socket), protocol=2))
-        self.client = Client(settings=Settings(redis_url=server.url, lease_seconds=LEASE_SECONDS, renew_seconds=0.25))
+        self.client = Client(settings=Settings(redis_url=server.url))
+        self.lease_seconds = LEASE_SECONDS
         self.keys = Keys()
         self._folder = folder
         self._workers: list[WorkerProcess] = []
@@ -124,7 +127,13 @@ class Site:
     @property
     def environment(self) -> dict[str, str]:
         """What a process of this deployment has to be told."""
-        return {**ENVIRONMENT, "PAWL_REDIS_URL": self.url, traces.VARIABLE: str(self._folder)}
+        return {
+            "PAWL_REDIS_URL": self.url,
+            "PAWL_LEASE_SECONDS": str(self.lease_seconds),
+            "PAWL_RENEW_SECONDS": str(self.lease_seconds / 4),
+            "PAWL_LOG_FORMAT": "json",
+            traces.VARIABLE: str(self._folder),
+        }
 
     def worker(self, *options: str, targets: str = PLAYER, ready: bool = True, **environment: str) -> WorkerProcess:
         """Starts a worker; with `ready`, waits until it takes runs."""
@@ -153,6 +162,16 @@ class Site:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
+    def pawl(self, *arguments: str) -> str:
+        """Runs `pawl` to a good end; what it printed."""
+        command = [sys.executable, "-m", "worker.cli", *arguments]
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def record(self, run: str) -> RunRecord:
         """The record of a run."""
         return parse_record(run, self.redis.hgetall(self.keys.run(run)))
@@ -164,6 +183,11 @@ class Site:
     def kinds(self, run: str) -> list[str]:
         """The types of the events of a run."""
         return [event.type for event in self.events(run)]
+
+    def claimed_at(self, run: str) -> float:
+        """When a run was claimed for the last time, Unix seconds by the clock of Redis."""
+        entries = self.redis.xrange(self.keys.events(run))
+        return int([fields[b"t"] for _, fields in entries if b'"run_claimed"' in fields[b"b"]][-1]) / 1000
 
     def reaches(self, run: str, *statuses: Status, seconds: float = 15.0) -> RunRecord:
         """Waits until a run has one of the statuses."""
