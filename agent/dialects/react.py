@@ -81,7 +81,11 @@ class ReactDialect:
                 written = written_calls(kept, program.registry.tools)
                 if written is not None and written.calls:
                     return _calls(written.calls, written.before, reply, asking)
-                return Unusable("cut_off", CUT, kept) if cut else Unusable("unusable_reply", NO_LABEL, kept)
+                return (
+                    Unusable("cut_off", CUT, kept or None)
+                    if cut
+                    else Unusable("unusable_reply", NO_LABEL, kept or None)
+                )
 
     def overhead(self, program: "Program") -> int:
         """The instruction, which holds all tools."""

@@ -69,7 +69,7 @@ _CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|
 _BEFORE_VALUE: Final = re.compile(r"\s*(?:```[ \t]*\w*\s*|`)?")
 _FUNCTION_CALL: Final = re.compile(r"[*`\"'“]*(?P<name>[\w.-]+)[*`\"'”]*[ \t]*(?P<open>[(（\[{｛])\s*")
 _NOTHING: Final = re.compile(r"(?:none|null|nil|n/?a|no|nothing|-+)(?!\w)|(?:无|無|没有|沒有|不需要)|\Z", re.IGNORECASE)
-_AROUND_NAME: Final = " \t\r*`\"'“”‘’.。"
+_AROUND_NAME: Final = " \t\r*`\"'“”‘’「」[].。"
 _LONGEST_NAME: Final = 100
 
 
@@ -157,18 +157,20 @@ def _answer(text: str, labels: Sequence[_Label], index: int) -> Answer | Unlabel
     ends = (label.start for label in labels[index + 1 :] if label.kind not in (_Kind.ACTION, _Kind.INPUT))
     kept = text[: next(ends, len(text))].rstrip()
     answer = kept[labels[index].end :].strip()
+    if answer.count("**") % 2:  # it was opened before the label
+        answer = answer.removesuffix("**").rstrip()
     return Answer(kept, answer) if answer else Unlabelled(kept)
 
 
 def _named(written: str, tools: Collection[str]) -> tuple[str, str | Mapping[str, object] | None] | None:
     """The tool that is named behind a label, and the arguments where they stand there as well; None where it is none."""
     said = written.strip()
-    if said[_end_of(_BEFORE_VALUE, said, 0) :][:1] in set(OPENING):
-        call = call_of(leading_value(said), tools)
-        return None if call is None else (call.name or "", call.arguments)
     line = said.partition("\n")[0].strip(_AROUND_NAME)
     if line in tools:
         return line, None
+    if said[_end_of(_BEFORE_VALUE, said, 0) :][:1] in set(OPENING):
+        call = call_of(leading_value(said), tools)
+        return None if call is None else (call.name or "", call.arguments)
     if _NOTHING.match(line):
         return None
     call = _FUNCTION_CALL.match(said)

@@ -12,7 +12,11 @@ import agent.context_window
 import agent.conversation
 import agent.dialects.calls
 import agent.dialects.json
+import agent.dialects.loose_json
+import agent.dialects.react
+import agent.dialects.react_text
 import agent.dialects.tools
+import agent.dialects.written_calls
 import agent.intents
 import agent.outcomes
 import agent.requests
@@ -30,7 +34,11 @@ PURE = [
     agent.budget,
     agent.dialects.calls,
     agent.dialects.json,
+    agent.dialects.loose_json,
+    agent.dialects.react,
+    agent.dialects.react_text,
     agent.dialects.tools,
+    agent.dialects.written_calls,
 ]
 
 
