@@ -33,7 +33,8 @@ class Program:
         max_unusable: Replies in a row of which nothing could be used, before the run fails.
         max_tokens: Output tokens that a model call asks for; None: 4,096, or what is left.
         model_timeout: Seconds for one attempt.
-        result_limit: Characters of a tool's result that the model reads; the rest is cut, and it is told so.
+        result_limit: Bytes of a tool's result that the model reads; the rest is cut, and it is told so. A byte may
+            take six as JSON, and an event has room for a million.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Program:
     max_tokens: int | None = None
     temperature: float | None = None
     model_timeout: float = 120.0
-    result_limit: int = 200_000
+    result_limit: int = 160_000
 
     def for_reading(self) -> "Program":
         """The same program with the tool to read on in long results; asked for again, the same object."""

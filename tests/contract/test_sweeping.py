@@ -281,3 +281,12 @@ def test_only_a_queued_run_is_put_off(desk: Desk) -> None:
 
     assert desk.do(desk.scripts.defer("0-a", deferral="d", reason="r")) == Refused("no", "running")
     assert desk.do(desk.scripts.defer("0-x", deferral="d", reason="r")) == Refused("missing")
+
+
+@pytest.mark.parametrize("word", ["canceled", "stopped"])
+def test_a_ring_does_not_undo_what_a_person_asked_of_rq(desk: Desk, word: str) -> None:
+    desk.create("0-a")
+    desk.redis.hset("rq:job:0-a", "status", word)
+    assert desk.ring("0-a") == Refused("cancel")
+    assert desk.redis.hget("rq:job:0-a", "status") == word.encode()
+    assert not desk.redis.exists("rq:queue:default")

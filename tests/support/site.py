@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -204,6 +205,11 @@ class Site:
         for worker in self._workers:
             if worker.alive:
                 worker.kill()
+
+    def passes_time(self, seconds: float) -> None:
+        """Lets real time pass, where the passing of time is what a test is about."""
+        until = time.monotonic() + seconds
+        wait_until(f"{seconds:g} seconds have passed", lambda: time.monotonic() >= until, seconds + 5)
 
     def check(self) -> None:
         """Ends all workers, and looks whether the store is as it has to be."""

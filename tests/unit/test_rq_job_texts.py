@@ -65,4 +65,4 @@ def test_the_ring_is_told_rqs_own_names() -> None:
         "rq:scheduled:low",
         f"rq:job:{RUN}",
     )
-    assert ring_words() == ("status", "queued")
+    assert ring_words() == ("status", "queued", "canceled", "stopped")
