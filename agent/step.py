@@ -41,7 +41,7 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
         head.usage,
         head.step,
         elapsed,
-        input_tokens=_corrected(request_tokens, state),
+        input_tokens=corrected(request_tokens, state),
         price=program.model.price,
         wanted_output=program.max_tokens,
     )
@@ -71,7 +71,7 @@ def _compaction(state: RunState, program: Program, run_id: str, elapsed: Elapsed
             state.head.usage,
             state.head.step,
             elapsed,
-            input_tokens=_corrected(tokens, state),
+            input_tokens=corrected(tokens, state),
             price=program.model.price,
             wanted_output=SUMMARY_TOKENS,
         )
@@ -146,7 +146,7 @@ def _is_parallel(open_call: OpenCall, program: Program) -> bool:
     return tool is None or tool.parallel
 
 
-def _corrected(request_tokens: int, state: RunState) -> int:
+def corrected(request_tokens: int, state: RunState) -> int:
     """The estimated size of a request, corrected by how the last estimate compared with what the server reported."""
     return max(1, int(request_tokens * _correction(state)))
 

@@ -82,7 +82,7 @@ def test_an_empty_reply_leaves_no_message():
 
 
 def test_tokens_of_the_history_are_summed_as_they_come():
-    state = folded([CREATED, PAIR, answer("1.0"), answer("1.1", "x" * 400)])
+    state = folded([CREATED, PAIR, answer("1.0"), answer("1.1", "word " * 200)])
     assert state.conversation.window_tokens > 100
     again = folded([CREATED])
     assert again.conversation.window_tokens < 10
