@@ -206,9 +206,18 @@ class Driver:
 
     def _commit(self, plan: Plan) -> Commit:
         """The one commit that carries what happened and announces the plan."""
-        marks: dict[str, Mark | None] = {event.call: None for event in self._events if isinstance(event, ToolReturned)}
-        requests = tuple(event for event in self._events if isinstance(event, RequestOpened))
-        marks |= dict.fromkeys((request.request for request in requests if request.doubt), None)
+        marks: dict[str, Mark | None] = {}
+        requests: list[RequestOpened] = []
+        for event in self._events:
+            match event:
+                case ToolReturned(call=key):
+                    marks[key] = None
+                case RequestOpened():
+                    requests.append(event)
+                    if event.doubt:
+                        marks[event.request] = None
+                case _:
+                    pass
         to: Target = "running"
         wait, delay_ms = "", None
         asked = self._asked
@@ -327,17 +336,22 @@ class Driver:
             self.state.apply(Recorded(seq=self.state.head.seq + 1, at=0, event=event))
         self._events += events
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+    def _start(self, work: Coroutine[None, None, Message]) -> None:
+        self._tasks.add(asyncio.create_task(self._deliver(work)))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+    async def _deliver(self, work: Coroutine[None, None, Message]) -> None:
+        """Puts what some work comes to into the mailbox."""
+        try:
+            self._mailbox.put_nowait(await work)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             self._mailbox.put_nowait(Crash(error))
+        finally:
+            if task := asyncio.current_task():
+                self._tasks.discard(task)
 
-    async def _ask(self, asked: AskModel) -> None:
+    async def _ask(self, asked: AskModel) -> ModelEnd:
         await self._journal.permit()
         request = self._request(asked)
         before = self._now()
@@ -359,7 +373,7 @@ class Driver:
             answer = ModelUnavailable("the call was cancelled by the model client's own code", billed=True)
         except Exception as error:
             answer = ModelRefusedRequest(f"{type(error).__name__}: {error}", billed=True)
-        self._mailbox.put_nowait(ModelEnd(asked, answer, self._ms_since(before)))
+        return ModelEnd(asked, answer, self._ms_since(before))
 
     def _request(self, asked: AskModel) -> ModelRequest:
         state, program = self.state, self._program
@@ -369,7 +383,7 @@ class Driver:
         messages = program.context.build(state.conversation, state.context, program.overhead)
         return program.dialect.request(program, messages, asked.asking)
 
-    async def _run_tool(self, open_call: OpenCall) -> None:
+    async def _run_tool(self, open_call: OpenCall) -> ToolEnd:
         await self._journal.permit()
         tool = self._program.registry.get_tool(open_call.call.name)
         if tool is not None and not tool.idempotent:
@@ -387,7 +401,7 @@ class Driver:
             metadata=self._identity.metadata,
             budget_left=self._budget_left(),
         )
-        self._mailbox.put_nowait(await execute(self._program, open_call, self._dependencies, call))
+        return await execute(self._program, open_call, self._dependencies, call)
 
     def _budget_left(self) -> dict[str, Amount]:
         head = self.state.head

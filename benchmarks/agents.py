@@ -26,33 +26,29 @@ async def read(page: int) -> str:
     return KILOBYTE[:1024]
 
 
-def _nineteen_calls_and_an_answer(_run: str, step: int) -> ModelReply:
-    return call("add", a=step, b=200) if step < STEPS else say("Done.")
+def _sums_and_an_answer(steps: int) -> list[ModelReply]:
+    return [call("add", a=step, b=200) for step in range(1, steps)] + [say("Done.")]
 
 
-def _two_calls_and_an_answer(_run: str, step: int) -> ModelReply:
-    return call("add", a=step, b=200) if step < WAITING_CALLS else say("Done.")
+def _pages_and_an_answer(steps: int) -> list[ModelReply]:
+    return [call("read", page=step) for step in range(1, steps)] + [say("Done.")]
 
 
-def _many_pages_and_an_answer(_run: str, step: int) -> ModelReply:
-    return call("read", page=step) if step < LONG_STEPS else say("Done.")
-
-
-steps = Agent("Add numbers.", name="steps", tools=[add], model=ScriptedModel(_nineteen_calls_and_an_answer))
+steps = Agent("Add numbers.", name="steps", tools=[add], model=ScriptedModel(_sums_and_an_answer(STEPS)))
 
 waiting = Agent(
     "Add numbers.",
     name="waiting",
     tools=[add],
-    model=ScriptedModel(_two_calls_and_an_answer, latency=WAITING_LATENCY),
+    model=ScriptedModel(_sums_and_an_answer(WAITING_CALLS), latency=WAITING_LATENCY),
 )
-hasty = Agent("Add numbers.", name="hasty", tools=[add], model=ScriptedModel(_two_calls_and_an_answer))
+hasty = Agent("Add numbers.", name="hasty", tools=[add], model=ScriptedModel(_sums_and_an_answer(WAITING_CALLS)))
 
 reader = Agent(
     "Read the book.",
     name="reader",
     tools=[read],
-    model=ScriptedModel(_many_pages_and_an_answer),
+    model=ScriptedModel(_pages_and_an_answer(LONG_STEPS)),
     budget=Budget(max_steps=None),
 )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent import Agent
+from agent.errors import BrokenRecord
 from agent.events import Recorded, RunCreated, decode, encode
 from benchmarks import worker
 from scheduler.deployment import Deployment
@@ -101,8 +102,12 @@ class Stage:
 
     async def events(self, runs: Sequence[str]) -> list[list[Recorded]]:
         """All events of runs, each with the server's time at which it was committed."""
-        stored = await histories(self.redis, self.store.keys, runs)
-        return [[Recorded(seq=one.seq, at=one.at, event=decode(one.body)) for one in run] for run in stored]
+        told: list[list[Recorded]] = []
+        for stored in await histories(self.redis, self.store.keys, runs):
+            if isinstance(stored, BrokenRecord):
+                raise stored
+            told.append([Recorded(seq=one.seq, at=one.at, event=decode(one.body)) for one in stored])
+        return told
 
 
 class Worker:

@@ -106,6 +106,11 @@ def _frame(prefix: str, run: str) -> tuple[bytes, ...]:
     return tuple(key.encode() for key in own + shared + derived)
 
 
+@lru_cache(maxsize=1_000)
+def _usage(prefix: str, day: date) -> Ledger:
+    return Ledger(f"{prefix}:usage:{day.isoformat()}", Life.LEDGER)
+
+
 class Keys:
     """The keys of one deployment.
 
@@ -208,7 +213,7 @@ class Keys:
 
     def usage(self, day: date) -> Ledger:
         """What all runs of a day used; the worker chooses the fields."""
-        return Ledger(self._key("usage", day.isoformat()), Life.LEDGER)
+        return _usage(self.prefix, day)
 
     def tenant(self, tenant: str) -> Ledger:
         """What a tenant used, holds, and may use."""

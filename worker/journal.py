@@ -156,6 +156,8 @@ class RedisJournal:
         opening = self._opening(commit)
         stepped = commit.checkpoint.step != self._step
         self._step = commit.checkpoint.step
+        # The events since the last checkpoint say the rest.
+        state = commit.checkpoint.to_bytes() if stepped or commit.to != "running" else None
         self.reason = _reason(commit.events[-1]) if commit.events and commit.to != "running" else ""
         return self._scripts.commit(
             self._run,
@@ -169,7 +171,7 @@ class RedisJournal:
             reason=self.reason,
             consumed=commit.acknowledged,
             step=commit.checkpoint.step if stepped else None,
-            state=commit.checkpoint.to_bytes(),
+            state=state,
             limits=commit.budget.model_dump_json().encode() if commit.budget else None,
             open=opening,
             settled=settled,
@@ -194,11 +196,11 @@ class RedisJournal:
     def _entries(self, usage: Usage) -> list[Entry]:
         """The amounts of a model call, for the ledger of the day and for the tenant's."""
         today = self._scripts.keys.usage(datetime.now(UTC).date())
-        amounts = {metric: getattr(usage, metric) for metric in METRICS}
-        entries = [Entry(today, self._ledger_fields[metric], amount) for metric, amount in amounts.items() if amount]
+        amounts = [(metric, amount) for metric in METRICS if (amount := getattr(usage, metric))]
+        entries = [Entry(today, self._ledger_fields[metric], amount) for metric, amount in amounts]
         if self._tenant:
             ledger = self._scripts.keys.tenant(self._tenant)
-            entries += [Entry(ledger, metric, amount) for metric, amount in amounts.items() if amount]
+            entries += [Entry(ledger, metric, amount) for metric, amount in amounts]
             entries.append(Entry(ledger, "total_tokens", usage.total_tokens))
         return entries
 
