@@ -280,9 +280,14 @@ def cancel_events(
 
 def _for_validators(reading: Reading, program: Program, step: int) -> Reading:
     """An answer in plain text becomes a call of the exit where validators have to see it: they run where tools run."""
-    if not isinstance(reading, FinalText) or program.output is None or not program.output.validators:
+    output = program.output
+    if not isinstance(reading, FinalText) or output is None or not output.validators:
         return reading
-    handed_in = RawToolCall(program.exit.name, program.output.exit_arguments(reading.answer))
+    try:
+        output.of_text(reading.answer)
+    except InvalidArguments:
+        return reading  # it fits no type, which needs no validator to be said
+    handed_in = RawToolCall(program.exit.name, output.exit_arguments(reading.answer))
     return Calls(read_calls([handed_in], step=step, finish_reason=None), reading.text)
 
 
