@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import structlog
-from redis.exceptions import RedisError
 from rq import worker_registration
 from rq.command import parse_payload
 from rq.job import Job
@@ -27,6 +26,7 @@ from scheduler.scripting import run
 from scheduler.wire import ask
 from worker.batches import Batches
 from worker.cancelling import cancelled
+from worker.channels import messages
 from worker.doorbell import Arrival, Door, Doorbell
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ BEAT_SECONDS: Final = 15
 
 _WORKER_SECONDS: Final = 4 * BEAT_SECONDS  # how long RQ believes in a worker that does not beat
 _BEATS_IN_A_ROW: Final = 50  # then other tasks have their turn
-_LISTEN_AGAIN_SECONDS: Final = 1.0
-_LISTEN_SECONDS: Final = 60.0
 _LOOK_AGAIN_SECONDS: Final = 1.0  # while workers are suspended
 
 
@@ -255,17 +253,8 @@ class AgentWorker(BaseWorker):
     # ---- commands ---------------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        while True:
-            try:
-                async with cast("Any", self.redis).pubsub(ignore_subscribe_messages=True) as channel:
-                    await channel.subscribe(self.pubsub_channel_name)
-                    while True:
-                        message = await channel.get_message(timeout=_LISTEN_SECONDS)
-                        if message:
-                            self._obey(message)
-            except (RedisError, OSError) as error:
-                self._log.warning("rq_commands_not_heard", error=str(error))
-                await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+        async for message in messages(self.redis, self.pubsub_channel_name):
+            self._obey(message)
 
     def _obey(self, message: dict[Any, Any]) -> None:
         try:

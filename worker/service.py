@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import structlog
 from redis.exceptions import RedisError
@@ -26,6 +26,7 @@ from scheduler.sweeps import Sweeper
 from worker.actor import ServedAgent
 from worker.batches import Batches
 from worker.cancelling import cancelled
+from worker.channels import messages
 from worker.claims import Claimer
 from worker.durability import Durability
 from worker.leases import LeaseKeeper
@@ -287,18 +288,9 @@ class _Worker:
 
     async def _hear_hints(self) -> None:
         """Cancels arrive at once where the hint gets through; the renewal of the lease brings them in any case."""
-        while True:
-            try:
-                channel: Any
-                async with cast("Any", self._redis).pubsub(ignore_subscribe_messages=True) as channel:
-                    await channel.subscribe(self._store.keys.hints)
-                    while True:
-                        message: dict[str, bytes] | None = await channel.get_message(timeout=60.0)
-                        if message:
-                            await self._look_at(message["data"].decode())
-            except (RedisError, OSError, StoreError) as error:
-                _log.debug("hints_lost", error=str(error))
-                await asyncio.sleep(1.0)
+        async for message in messages(self._redis, self._store.keys.hints):
+            with contextlib.suppress(StoreError):  # the renewal brings it
+                await self._look_at(message["data"].decode())
 
     async def _look_for_parent(self) -> None:
         if self._options.parent and os.getppid() != self._options.parent and not self._ending.asked.is_set():

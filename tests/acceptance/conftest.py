@@ -22,13 +22,24 @@ def server() -> Iterator[Server]:
         yield running
 
 
+def _opened(server: Server, folder: Path) -> Iterator[Site]:
+    site = Site(server, folder)
+    yield site
+    site.close()
+    print(site.logs())  # pytest shows it where the test failed
+
+
 @pytest.fixture
 def spoilt_site(server: Server, tmp_path: Path) -> Iterator[Site]:
     """A deployment without a worker, in whose store a test may spoil things."""
-    opened = Site(server, tmp_path)
-    yield opened
-    opened.close()
-    print(opened.logs())  # pytest shows it where the test failed
+    yield from _opened(server, tmp_path)
+
+
+@pytest.fixture
+def forgetful_site(tmp_path: Path) -> Iterator[Site]:
+    """A deployment without a worker, whose server forgets what it was not told to save."""
+    with Server(server_program()) as server:
+        yield from _opened(server, tmp_path)
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def of_the_run(client: redis.Redis) -> Data:
 
 @pytest.fixture
 def client(redis_url: str) -> redis.Redis:
-    return cast(Any, redis.Redis).from_url(redis_url)
+    return cast(Any, redis.Redis).from_url(redis_url, protocol=2)
 
 
 def test_a_new_job(client: redis.Redis) -> None:

@@ -12,7 +12,8 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from scheduler.rq_bridge import Mirrored, RunJob, Standing, WorkerFace, enqueue, execution_of, mirror
-from tests.support.runs import Desk, Owner, content
+from tests.support.runs import Desk, Owner
+from tests.support.snapshot import take
 
 RETENTION = 3600
 WORKER = "host:1:aa"
@@ -95,10 +96,8 @@ class Books:
 
 def rq_data(client: Any) -> dict[str, tuple[str, Any]]:
     """Of each key of RQ, whether it expires, and what it holds; every moment in that reads "then"."""
-    keys = sorted(cast("list[bytes]", client.keys("rq:*")))
-    return {
-        key.decode(): ("expires" if client.ttl(key) >= 0 else "stays", _timeless(content(client, key))) for key in keys
-    }
+    held = take(client, "rq:*").keys
+    return {key: ("expires" if one.expires_at >= 0 else "stays", _timeless(one.content)) for key, one in held.items()}
 
 
 def _timeless(value: Any) -> Any:

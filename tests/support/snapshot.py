@@ -10,6 +10,7 @@ _READ = {
     b"string": ("GET",),
     b"hash": ("HGETALL",),
     b"list": ("LRANGE", 0, -1),
+    b"set": ("SMEMBERS",),
     b"zset": ("ZRANGE", 0, -1, "WITHSCORES"),
     b"stream": ("XRANGE", "-", "+"),
 }
@@ -94,6 +95,8 @@ def _writes(key: str, held: Held) -> Iterator[tuple[Any, ...]]:
             yield "HSET", key, *(part for pair in held.content.items() for part in pair)
         case b"list":
             yield "RPUSH", key, *held.content
+        case b"set":
+            yield "SADD", key, *held.content
         case b"zset":
             yield "ZADD", key, *(part for member, score in held.content for part in (repr(score), member))
         case _:
