@@ -21,7 +21,7 @@ class ContextState(BaseModel):
         first_task: The task that the conversation began with.
         summary: Of all messages before the position.
         memory: What the agent was told to remember, oldest first.
-        open_questions: Questions that nobody has answered, of runs that have ended.
+        open_questions: Questions that nobody has answered, of the runs that ended since one was completed.
         run, offset: The position: all messages before `run`, and the first `offset` of its own, are in the summary. ''
             is the run at work.
     """
@@ -114,9 +114,7 @@ class Conversation:
         """The run and the offset of an index."""
         if index >= self.own:
             return "", index - self.own
-        run, start = max(
-            ((run, start) for run, start in self._starts.items() if start <= index), key=lambda one: one[1]
-        )
+        run, start = next((run, start) for run, start in reversed(self._starts.items()) if start <= index)
         return run, index - start
 
     def move_window(self, index: int) -> None:

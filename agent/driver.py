@@ -14,6 +14,7 @@ from typing import Final
 from agent.budget import Amount, Breach, Budget, Elapsed, Reservation, Usage, left, wall_ms_left
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.context_window import summary_request
+from agent.conversation import ContextState
 from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
 from agent.events import (
     BudgetChanged,
@@ -90,6 +91,7 @@ class Driver:
         self._events: list[Event] = []
         self._charge: Usage | None = None
         self._consumed = 0
+        self._context_told: ContextState | None = None
         # Under way:
         self._asked: AskModel | None = None
         self._retry_at: float | None = None
@@ -232,6 +234,8 @@ class Driver:
                 to, wait, delay_ms = plan.to, plan.wait, plan.delay_ms
             case Pause() | Hold():
                 pass
+        context = self.state.context_left_behind(self._identity.run_id)
+        changed, self._context_told = context != self._context_told, context
         return Commit(
             events=tuple(self._events),
             checkpoint=self.state.head,
@@ -243,7 +247,7 @@ class Driver:
             marks=marks,
             requests=requests,
             acknowledged=self._consumed,
-            context=self.state.context.at_the_end_of(self._identity.run_id) if isinstance(plan, Ended) else None,
+            context=context if changed else None,
             budget=self.state.head.budget if any(isinstance(e, BudgetChanged) for e in self._events) else None,
         )
 

@@ -34,7 +34,7 @@ class Commit:
         requests: What a person is asked from now on.
         acknowledged: How many inbox entries these events contain.
         budget: The new limits, where they changed.
-        context: What the session knows from now on, at the end of a run.
+        context: What the session shall know if the run ends behind this commit, where that changed.
     """
 
     events: Sequence[Event]

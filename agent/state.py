@@ -154,18 +154,28 @@ class Exchange:
 
     def messages(self) -> list[Message]:
         """The exchange as messages: every call answered once, in order."""
-        answers = [(open_call.call, open_call.answer) for open_call in self.calls.values()]
-        reply = self.reply.model_copy(update={"tool_calls": tuple(call for call, _ in answers)})
-        return [reply] + [
-            Message(
-                role=Role.TOOL,
-                tool_call_id=call.id,
-                name=call.name,
-                content=_shown(answer) if answer else INTERRUPTED,
-                refuses=answer is not None and answer.outcome in MISTAKES,
-            )
-            for call, answer in answers
-        ]
+        calls = tuple(open_call.call for open_call in self.calls.values())
+        reply = self.reply.model_copy(update={"tool_calls": calls})
+        return [reply, *(_answer_of(open_call) for open_call in self.calls.values())]
+
+
+def _answer_of(open_call: OpenCall) -> Message:
+    answer = open_call.answer
+    return Message(
+        role=Role.TOOL,
+        tool_call_id=open_call.call.id,
+        name=open_call.call.name,
+        content=_shown(answer) if answer else _unanswered(open_call),
+        refuses=answer is not None and answer.outcome in MISTAKES,
+    )
+
+
+def _unanswered(open_call: OpenCall) -> str:
+    """What stands for an answer where a run ended without one."""
+    request = open_call.request
+    if open_call.mark is not Mark.ASKED or request is None or request.doubt:
+        return INTERRUPTED
+    return "Nobody answered." if request.kind == "clarification" else "Not executed: nobody decided about it."
 
 
 def _shown(answer: ToolReturned) -> str:
@@ -245,6 +255,21 @@ class RunState:
         """The history, with the exchange under way closed: calls without an answer have an unknown outcome."""
         return self.history + (self.exchange.messages() if self.exchange else [])
 
+    def context_left_behind(self, run: str) -> ContextState:
+        """What the session knows if the run ends here.
+
+        Questions that nobody has answered stay open in it. A run that is completed has settled those of earlier runs.
+
+        Args:
+            run: The id of this run, which the position names from then on.
+        """
+        calls = self.exchange.calls.values() if self.exchange else ()
+        asked = [call.request for call in calls if call.request and call.mark is Mark.ASKED and call.answer is None]
+        questions = [request.question for request in asked if request.kind == "clarification"]
+        known = () if self.head.ended == "completed" else self.context.open_questions
+        still_open = tuple(dict.fromkeys((*known, *questions)))[-OPEN_QUESTIONS:]
+        return self.context.at_the_end_of(run).model_copy(update={"open_questions": still_open})
+
     @property
     def last_text(self) -> str | None:
         """The last text that the model wrote: what there is of an answer when a run ends early."""
@@ -299,8 +324,6 @@ class RunState:
                 self.conversation.move_window(self.conversation.index_of(event.run, event.offset))
                 moved = {"summary": event.summary, "run": event.run, "offset": event.offset}
                 self.context = self.context.model_copy(update=moved)
-            case RunCancelled():
-                self._leave_open()
             case RunCreated():
                 if not self.context.first_task:
                     self.context = self.context.model_copy(update={"first_task": event.task})
@@ -328,15 +351,6 @@ class RunState:
                 open_call.attempt = 2
             if event.arguments is not None:
                 open_call.call = open_call.call.model_copy(update={"arguments": event.arguments})
-
-    def _leave_open(self) -> None:
-        """Questions that nobody answered stay open in the session."""
-        calls = self.exchange.calls.values() if self.exchange else ()
-        asked = [call.request for call in calls if call.mark is Mark.ASKED and call.answer is None and call.request]
-        questions = [request.question for request in asked if request.kind == "clarification"]
-        if questions:
-            known = (*self.context.open_questions, *questions)
-            self.context = self.context.model_copy(update={"open_questions": known[-OPEN_QUESTIONS:]})
 
     def _judge(self, closed: Exchange) -> None:
         """Counts replies in a row of which no call could be executed."""

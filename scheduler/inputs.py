@@ -23,7 +23,7 @@ class NewRun:
         limits: The budget; `metadata`: the submitter's.
         at_ms, delay_ms: When it is due, if not at once.
         on_busy: What to do where another run of the session is active.
-        interrupted_event: The event that ends the active run, if `on_busy` says so and no worker has it.
+        overtaken_event: The event that ends a run which `on_busy` overtakes, where no worker has it.
     """
 
     id: str
@@ -38,8 +38,8 @@ class NewRun:
     metadata: bytes = b""
     at_ms: int | None = None
     delay_ms: int | None = None
-    on_busy: OnBusy = OnBusy.QUEUE
-    interrupted_event: bytes = b""
+    on_busy: OnBusy = OnBusy.ENQUEUE
+    overtaken_event: bytes = b""
 
 
 class Entry(NamedTuple):
@@ -51,10 +51,11 @@ class Entry(NamedTuple):
 
 
 class NewAsk(NamedTuple):
-    """A request that a run opens: kind is `reply` or `approval`."""
+    """A request that a run opens: kind is `reply` or `approval`; `words` are for people."""
 
     kind: str
     delay_ms: int | None = None
+    words: str = ""
 
 
 class PoisonEvent(NamedTuple):

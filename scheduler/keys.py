@@ -25,7 +25,7 @@ class Life(StrEnum):
     RUN = "run"  # for ever while the run lives; all of an ended run's keys expire at once
     SESSION = "session"  # for ever while one of its runs lives, then so long after the last
     LEDGER = "ledger"  # so long after the last entry
-    ENTRIES = "entries"  # the key stays, its entries leave with the run or its status
+    ENTRIES = "entries"  # the key stays, its entries leave with the run, its status or its session
     FIXED = "fixed"  # one small key, or one a tenant; stays
 
 
@@ -34,7 +34,7 @@ FAMILY = {
     "events": "stream: `<n>-0`, n = 1, 2, 3 ...; fields b (the event, JSON) and t (ms)",
     "inbox": "list: what came from outside and the owner has not yet taken",
     "calls": "hash: call -> planned, asked, started:<token>",
-    "asks": "hash: ask -> `<kind> <deadline ms>`, or closed",
+    "asks": "hash: ask -> `<kind> <deadline ms> <words>`, or closed",
     "sids": "hash: signal id -> how it was answered",
     "live": "stream: pieces of a reply that is being written",
 }
@@ -47,6 +47,7 @@ SHARED = {
     "mirror": (Life.ENTRIES, "zset: run -> ms of a status that RQ was not yet told of"),
     "expiring": (Life.ENTRIES, "zset: what unindexes an ended run -> ms when its keys expire"),
     "by-time": (Life.ENTRIES, "zset: run -> ms of its creation"),
+    "sessions": (Life.ENTRIES, "zset: session -> ms of its last activity"),
     "hints": (Life.FIXED, "channel: runs that were asked to end"),
 }
 
@@ -57,6 +58,8 @@ DERIVED = {
     "by-session": (Life.ENTRIES, "zset by session: likewise"),
     "session": (Life.SESSION, "hash by session: active (the run it works on), state, cursor"),
     "next": (Life.SESSION, "list by session: runs behind the active one"),
+    "begun": (Life.SESSION, "list by session: the latest runs that it remembers, in the order in which they began"),
+    "sessions-of": (Life.ENTRIES, "zset by tenant: session -> ms of its last activity"),
     "idem": (Life.RUN, "string by idempotency key: the run that was submitted with it"),
 }
 
@@ -156,6 +159,12 @@ class Keys:
     def next(self, scoped_session: str) -> str:
         return self._key("next", scoped_session)
 
+    def begun(self, scoped_session: str) -> str:
+        return self._key("begun", scoped_session)
+
+    def sessions_of(self, tenant: str) -> str:
+        return self._key("sessions-of", tenant)
+
     def idem(self, scoped_key: str) -> str:
         return self._key("idem", scoped_key)
 
@@ -174,6 +183,10 @@ class Keys:
     @property
     def by_time(self) -> str:
         return self._key("by-time")
+
+    @property
+    def sessions(self) -> str:
+        return self._key("sessions")
 
     @property
     def clock(self) -> str:

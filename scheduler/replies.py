@@ -32,10 +32,11 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """An open request. `deadline` in ms, None where it has none."""
+    """An open request. `deadline` in ms, None where it has none; `words` say to people what is asked."""
 
     kind: str
     deadline: int | None
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,11 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """`claimed` or `yours`: all that an owner needs, but for the events."""
+    """`claimed` or `yours`: all that an owner needs, but for the events.
+
+    `session_state` is what the session knew when this run became its active one; `begun`: the latest runs that it
+    remembers, this one among them, in the order in which they began.
+    """
 
     code: str
     now: int
@@ -75,7 +80,7 @@ class Claimed:
     metadata: bytes
     epoch: str
     session_state: bytes
-    session_cursor: str
+    begun: tuple[str, ...]
     calls: Mapping[str, str]
     asks: Mapping[str, Ask]
     inbox: tuple[InboxEntry, ...]
@@ -180,14 +185,14 @@ def read_claimed(reply: Reply) -> Claimed | Refused:
     if code not in ("claimed", "yours"):
         return read_refused(reply)
     (_, now, queued_since, token, rev, seq, step, state, opened, limits, crashes, crashes_total, cancel, created_at,
-     agent, session, tenant, queue, schema, metadata, epoch, session_state, cursor, calls, asks, inbox) = reply  # fmt: skip
+     agent, session, tenant, queue, schema, metadata, epoch, session_state, begun, calls, asks, inbox) = reply  # fmt: skip
     return Claimed(
         code=code, now=number(now), queued_since=number(queued_since), token=text(token), rev=number(rev),
         seq=number(seq), step=number(step), state=blob(state), open=blob(opened), limits=blob(limits),
         crashes=number(crashes), crashes_total=number(crashes_total), cancel=text(cancel),
         created_at=number(created_at), agent=text(agent), session=unscoped(text(session)), tenant=text(tenant),
         queue=text(queue), schema=number(schema), metadata=blob(metadata), epoch=text(epoch),
-        session_state=blob(session_state), session_cursor=text(cursor),
+        session_state=blob(session_state), begun=texts(begun),
         calls={text(call): text(mark) for call, mark in pairs(calls)},
         asks=read_asks(asks), inbox=read_inbox(inbox),
     )  # fmt: skip
@@ -238,12 +243,13 @@ def read_deferred(reply: Reply) -> Deferred | Refused:
 
 
 def read_asks(value: Value) -> dict[str, Ask]:
-    """Requests `<kind> <deadline>` as they are stored, those that are open."""
+    """Requests `<kind> <deadline> <words>` as they are stored, those that are open."""
     asks: dict[str, Ask] = {}
     for ask, stored in pairs(value):
-        kind, is_open, deadline = text(stored).partition(" ")
+        kind, is_open, rest = text(stored).partition(" ")
         if is_open:
-            asks[text(ask)] = Ask(kind, int(deadline) if deadline else None)
+            deadline, _, words = rest.partition(" ")
+            asks[text(ask)] = Ask(kind, int(deadline) if deadline else None, words)
     return asks
 
 

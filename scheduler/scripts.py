@@ -61,7 +61,7 @@ class Scripts:
         fields += ("limits", new.limits, "metadata", new.metadata)
         arguments: list[Argument] = [
             new.id, *self._lives, new.digest, new.on_busy.value, *_moment(new.at_ms, new.delay_ms), new.event,
-            new.interrupted_event, self.policy.max_behind, len(fields), *fields,
+            new.overtaken_event, self.policy.max_behind, len(fields), *fields,
         ]  # fmt: skip
         return ScriptCall(self._scripts["create"], self.keys.frame(new.id), arguments, read_created)
 
@@ -121,6 +121,8 @@ class Scripts:
             settled: What was used.
             marks: Tool calls that are `planned`, `started` or `asked`; None: answered.
             asks: Requests that are opened; None: closed.
+            session_state: What the session shall know when this run ends, if it is not rolled back; with its cursor, the
+                first run that its memory is still built from.
             blame: Set if this release counts as a crash.
         """
         policy = self.policy
@@ -199,12 +201,12 @@ class Scripts:
         sid: str,
         event: bytes,
         limits: bytes | None = None,
-        on_busy: OnBusy = OnBusy.QUEUE,
-        interrupted_event: bytes = b"",
+        on_busy: OnBusy = OnBusy.ENQUEUE,
+        overtaken_event: bytes = b"",
     ) -> ScriptCall[Refused]:
         """Lets a failed or budget_exceeded run go on: `resumed`, `behind`, or why not."""
         arguments: list[Argument] = [
-            run, *self._lives, _word("signal id", sid), limits or b"", on_busy.value, event, interrupted_event,
+            run, *self._lives, _word("signal id", sid), limits or b"", on_busy.value, event, overtaken_event,
         ]  # fmt: skip
         return ScriptCall(self._scripts["resume"], self.keys.frame(run), arguments, read_refused)
 
@@ -261,10 +263,10 @@ class Scripts:
         if not asks:
             arguments.append(0)
             return
-        arguments.append(3 * len(asks))
+        arguments.append(4 * len(asks))
         for ask, new in asks.items():
-            kind, delay_ms = new or ("", None)
-            arguments += (_word("request", ask), kind, "" if delay_ms is None else delay_ms)
+            kind, delay_ms, words = new or NewAsk("")
+            arguments += (_word("request", ask), kind, "" if delay_ms is None else delay_ms, words)
 
 
 def _moment(at_ms: int | None, delay_ms: int | None) -> tuple[Argument, Argument]:

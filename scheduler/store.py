@@ -99,8 +99,8 @@ class Store:
         sid: str,
         event: bytes,
         limits: bytes | None = None,
-        on_busy: OnBusy = OnBusy.QUEUE,
-        interrupted_event: bytes = b"",
+        on_busy: OnBusy = OnBusy.ENQUEUE,
+        overtaken_event: bytes = b"",
     ) -> str:
         """Lets a failed or budget_exceeded run go on.
 
@@ -112,7 +112,7 @@ class Store:
             Conflict: Its session is busy and `on_busy` is reject.
         """
         call = self.scripts.resume(
-            run_id, sid=sid, event=event, limits=limits, on_busy=on_busy, interrupted_event=interrupted_event
+            run_id, sid=sid, event=event, limits=limits, on_busy=on_busy, overtaken_event=overtaken_event
         )
         answer = await run(self.redis, call)
         match answer.code:

@@ -66,6 +66,7 @@ class RedisJournal:
         self._age_ms = claimed.now - claimed.created_at
         self._claimed_at = time.monotonic()
         self._tenant = claimed.tenant
+        self._has_session = bool(claimed.session)
         self._ledger_fields = {metric: json.dumps([claimed.agent, model, claimed.tenant, metric]) for metric in METRICS}
         self._open: Reservation | None = None
         self._stated = False  # the first commit says so itself: what an earlier owner left open is not open any more
@@ -176,7 +177,7 @@ class RedisJournal:
             open=opening,
             settled=settled,
             hold=self._hold if opening else (),
-            session_state=_session_state(commit.context),
+            session_state=_session_state(commit.context) if self._has_session else None,
             session_cursor=commit.context.run if commit.context else "",
             marks={call: None if mark is None else mark.value for call, mark in commit.marks.items()},
             asks={request.request: _ask(request) for request in commit.requests},
@@ -269,7 +270,7 @@ def _session_state(context: ContextState | None) -> bytes | None:
 
 def _ask(request: RequestOpened) -> NewAsk:
     kind = "reply" if request.kind == "clarification" else "approval"
-    return NewAsk(kind, request.deadline_ms)
+    return NewAsk(kind, request.deadline_ms, request.question)
 
 
 def marks_of(calls: Mapping[str, str]) -> dict[str, Mark]:

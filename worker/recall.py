@@ -11,23 +11,21 @@ from agent.errors import BrokenRecord
 from agent.events import ContextCompacted, Recorded, Remembered, decode
 from agent.state import RunState
 from scheduler.histories import histories
-from scheduler.keys import scoped
-from scheduler.records import RunRecord, StoredEvent
+from scheduler.keys import Keys
+from scheduler.records import StoredEvent
 from scheduler.replies import Claimed
-from scheduler.store import Store
-from scheduler.wire import array, ask, text
 
 
 class Recall:
-    """Reads what a session knows, and its earlier runs from the cursor on."""
+    """Reads what a session knew when a run became its active one, and the messages of the runs that began before."""
 
-    def __init__(self, redis: Redis, store: Store) -> None:
+    def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
-        self._store = store
+        self._keys = keys
         self._log = structlog.get_logger("pawl.recall")
 
     async def of(self, run: str, claimed: Claimed) -> tuple[ContextState, Sequence[EarlierRun]]:
-        """What there is to know before this run. An earlier run that cannot be read is left out, and the log says so.
+        """What there is to know before this run. Of an earlier run that cannot be read nothing is known, and the log says so.
 
         Raises:
             BrokenRecord: The session's own state cannot be read.
@@ -35,35 +33,37 @@ class Recall:
         """
         if not claimed.session:
             return ContextState(), ()
-        context = _context(claimed.session_state)
+        context, runs = known_before(run, claimed.begun, _context(claimed.session_state))
         earlier: list[EarlierRun] = []
-        runs = await self._runs_before(run, claimed, context)
-        for one, story in zip(runs, await histories(self._redis, self._store.keys, runs), strict=True):
+        for one, story in zip(runs, await histories(self._redis, self._keys, runs), strict=True):
             try:
-                earlier.append(_earlier(one, story))
+                earlier.append(earlier_run(one, story))
             except BrokenRecord as broken:
                 self._log.error("earlier_run_broken", session=claimed.session, earlier=one, error=str(broken))
+                earlier.append(EarlierRun(one, ()))
         return context, earlier
 
-    async def _runs_before(self, run: str, claimed: Claimed, context: ContextState) -> list[str]:
-        """The session's ended runs that came before this one, from the position of the context on; not those rolled back."""
-        index = self._store.keys.by_session(scoped(claimed.tenant, claimed.session))
-        (found,) = await ask(self._redis, ("ZRANGEBYSCORE", index, "-inf", claimed.created_at))
-        runs = [text(one) for one in array(found) if text(one) != run]
-        if context.run in runs:
-            runs = runs[runs.index(context.run) :]
-        records = await self._store.infos(runs) if runs else []
-        return [one.id for one in records if isinstance(one, RunRecord) and one.ended and not one.forgotten]
+
+def known_before(run: str, begun: Sequence[str], context: ContextState) -> tuple[ContextState, Sequence[str]]:
+    """The runs to read from the position of the context on, of those that began before this one.
+
+    A run that was resumed after later ones had begun finds the position behind itself: all that came before it is in the
+    summary. It becomes the position then, so that no later run misses what it goes on to say.
+    """
+    before = begun[: begun.index(run)] if run in begun else ()
+    if context.run in before:
+        return context, before[before.index(context.run) :]
+    if context.run in begun:
+        return context.model_copy(update={"run": run, "offset": context.offset if context.run == run else 0}), ()
+    return context, before
 
 
-def _context(state: bytes) -> ContextState:
-    try:
-        return ContextState.model_validate_json(state or b"{}")
-    except ValidationError as error:
-        raise BrokenRecord(f"the session's state cannot be read: {error.error_count()} errors") from error
+def earlier_run(run: str, story: Sequence[StoredEvent] | BrokenRecord) -> EarlierRun:
+    """The messages of a run, every call answered, and what was to be remembered. None of one whose retention is over.
 
-
-def _earlier(run: str, story: Sequence[StoredEvent] | BrokenRecord) -> EarlierRun:
+    Raises:
+        BrokenRecord: Its events cannot be read.
+    """
     if isinstance(story, BrokenRecord):
         raise story
     state = RunState()
@@ -76,3 +76,10 @@ def _earlier(run: str, story: Sequence[StoredEvent] | BrokenRecord) -> EarlierRu
             remembered.append(event.text)
         state.apply(Recorded(seq=one.seq, at=one.at, event=event))
     return EarlierRun(run, state.messages(), remembered)
+
+
+def _context(state: bytes) -> ContextState:
+    try:
+        return ContextState.model_validate_json(state or b"{}")
+    except ValidationError as error:
+        raise BrokenRecord(f"the session's state cannot be read: {error.error_count()} errors") from error

@@ -159,7 +159,7 @@ class _Worker:
             Batches(self._redis),
             self._face,
             durability=self._durability,
-            recall=Recall(self._redis, self._store),
+            recall=Recall(self._redis, deployment.keys),
             ringer=self._sweeper.ringer,
             mender=self._sweeper.mender,
             concurrency=options.concurrency,

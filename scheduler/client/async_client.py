@@ -99,7 +99,7 @@ class AsyncClient:
         at: datetime | None = None,
         budget: Budget | None = None,
         metadata: Mapping[str, object] | None = None,
-        on_busy: OnBusy | str = OnBusy.QUEUE,
+        on_busy: OnBusy | str = OnBusy.ENQUEUE,
     ) -> AsyncRunHandle[Output]: ...
     @overload
     async def submit(
@@ -115,7 +115,7 @@ class AsyncClient:
         at: datetime | None = None,
         budget: Budget | None = None,
         metadata: Mapping[str, object] | None = None,
-        on_busy: OnBusy | str = OnBusy.QUEUE,
+        on_busy: OnBusy | str = OnBusy.ENQUEUE,
     ) -> AsyncRunHandle[object]: ...
     async def submit(
         self,
@@ -130,7 +130,7 @@ class AsyncClient:
         at: datetime | None = None,
         budget: Budget | None = None,
         metadata: Mapping[str, object] | None = None,
-        on_busy: OnBusy | str = OnBusy.QUEUE,
+        on_busy: OnBusy | str = OnBusy.ENQUEUE,
     ) -> AsyncRunHandle[Any]:
         """Accepts a task. When this returns, the run is stored and will be done.
 
@@ -142,7 +142,8 @@ class AsyncClient:
             delay: Seconds until it may begin; `at`: the moment. At most one of the two.
             budget: Its limits, in place of the agent's.
             metadata: Whatever JSON shall be found again with the run; tools see it too.
-            on_busy: Where another run of the session is active: `queue` behind it, `reject`, `interrupt` it, or `rollback`.
+            on_busy: Where another run of the session is active: `enqueue` behind it; `reject`; `interrupt` it, which keeps in
+                the session's memory what it did; or `rollback`, which ends it and takes it out of the memory.
 
         Raises:
             Conflict: The idempotency key belongs to another task, or the session is busy and `on_busy` is `reject`.
@@ -311,6 +312,8 @@ async def _tell_rq(services: Services, new: NewRun, created: Created, task: str)
     calls: list[Any] = [restore_job(job) if waits else enqueue(job), mirror(services.keys, standing)]
     with contextlib.suppress(StoreError):
         await run_many(services.redis, calls)
+    if created.cancelled:
+        await services.tell_rq(created.cancelled)
 
 
 def _as_it_is(output: object) -> object:

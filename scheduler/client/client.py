@@ -56,7 +56,7 @@ class Client:
         at: datetime | None = None,
         budget: Budget | None = None,
         metadata: Mapping[str, object] | None = None,
-        on_busy: OnBusy | str = OnBusy.QUEUE,
+        on_busy: OnBusy | str = OnBusy.ENQUEUE,
     ) -> RunHandle[Output]: ...
     @overload
     def submit(
@@ -72,7 +72,7 @@ class Client:
         at: datetime | None = None,
         budget: Budget | None = None,
         metadata: Mapping[str, object] | None = None,
-        on_busy: OnBusy | str = OnBusy.QUEUE,
+        on_busy: OnBusy | str = OnBusy.ENQUEUE,
     ) -> RunHandle[object]: ...
     def submit(
         self,
@@ -87,7 +87,7 @@ class Client:
         at: datetime | None = None,
         budget: Budget | None = None,
         metadata: Mapping[str, object] | None = None,
-        on_busy: OnBusy | str = OnBusy.QUEUE,
+        on_busy: OnBusy | str = OnBusy.ENQUEUE,
     ) -> RunHandle[Any]:
         """Accepts a task. When this returns, the run is stored and will be done."""
         submitting = self._client.submit(

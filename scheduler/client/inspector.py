@@ -8,7 +8,7 @@ from dataclasses import replace
 from redis.asyncio import Redis
 
 from agent.errors import BrokenRecord
-from agent.events import RequestOpened, RunClaimed, decode
+from agent.events import RunClaimed, decode
 from scheduler.client.run_info import Facts, RunInfo, Surroundings, info_of
 from scheduler.keys import scoped
 from scheduler.lifecycle import Status
@@ -19,7 +19,6 @@ from scheduler.store import Store
 from scheduler.wire import Reply, Value, array, ask, groups, number, text
 
 _COMMANDS_A_RUN = 3
-_LATE_EVENTS = 200
 
 
 class Inspector:
@@ -45,8 +44,6 @@ class Inspector:
         if record.ended:
             last = await self._store.last_event(run_id)
             facts = replace(facts, last_event=decode(last.body) if last else None)
-        elif facts.asks:
-            facts = replace(facts, questions=await self._questions(record))
         return info_of(record, facts, await self._surroundings(record, await self._common([record])))
 
     async def infos(self, records: Sequence[RunRecord]) -> tuple[list[RunInfo], list[str]]:
@@ -81,12 +78,6 @@ class Inspector:
             _facts_of(record.id, *reply)
             for record, reply in zip(records, groups(replies, _COMMANDS_A_RUN), strict=True)
         ]
-
-    async def _questions(self, record: RunRecord) -> dict[str, str]:
-        """What is asked, in words: told by late events, for nothing else happens while a run waits for a person."""
-        stored = await self._store.events(record.id, after=max(record.seq - _LATE_EVENTS, 0))
-        late = (decode(one.body) for one in stored)
-        return {event.request: event.question for event in late if isinstance(event, RequestOpened)}
 
     async def _common(self, records: Sequence[RunRecord]) -> Surroundings:
         """What is the same for all runs. Who serves which agent is looked at only where a run is queued."""

@@ -30,7 +30,7 @@ class Request:
 
     Attributes:
         kind: `reply` (a question) or `approval` (of a tool call).
-        question: In words, for people. Only `info()` of one run reads it, not a list.
+        question: In words, for people.
     """
 
     id: str
@@ -46,7 +46,6 @@ class Facts:
     claimed_at: int | None = None
     due_at: int | None = None
     asks: Mapping[str, Ask] = field(default_factory=dict[str, Ask])
-    questions: Mapping[str, str] = field(default_factory=dict[str, str])
     last_event: Event | None = None
 
 
@@ -155,13 +154,20 @@ def info_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> RunI
         due_at=_due(record, facts),
         crashes=record.crashes_total,
         requests=tuple(
-            Request(name, ask.kind, moment_or_none(ask.deadline), facts.questions.get(name, ""))
-            for name, ask in facts.asks.items()
+            Request(name, ask.kind, moment_or_none(ask.deadline), ask.words)
+            for name, ask in sorted(facts.asks.items(), key=_place)
+            if not record.ended
         ),
         output=ending.output if isinstance(ending, RunCompleted) else None,
         error=error_in(ending),
         partial=ending.partial if isinstance(ending, RunFailed | RunBudgetExceeded) else None,
     )
+
+
+def _place(asked: tuple[str, Ask]) -> tuple[list[int], str]:
+    """The order of requests is that of the calls which they are about: `<step>.<index>`."""
+    name = asked[0]
+    return [int(part) for part in name.split(".") if part.isdecimal()], name
 
 
 def _due(record: RunRecord, facts: Facts) -> datetime | None:

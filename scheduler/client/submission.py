@@ -42,7 +42,7 @@ class Submission:
     at: datetime | None = None
     budget: Budget | None = None
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
-    on_busy: OnBusy = OnBusy.QUEUE
+    on_busy: OnBusy = OnBusy.ENQUEUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def new_run(run_id: str, target: Target, submission: Submission) -> NewRun:
         at_ms=at_ms,
         delay_ms=delay_ms,
         on_busy=submission.on_busy,
-        interrupted_event=encode(RunCancelled(reason="interrupt")) if submission.on_busy in OVERTAKES else b"",
+        overtaken_event=encode(RunCancelled(reason=submission.on_busy)) if submission.on_busy in OVERTAKES else b"",
     )
 
 

@@ -24,14 +24,14 @@ local function granted(code, queued_since)
       open_asks[#open_asks + 1] = asks[i + 1]
     end
   end
-  local session = { '', '' }
+  local session, begun = '', {}
   if record.session ~= '' then
-    local found = call('HMGET', SESSION .. record.session, 'state', 'cursor')
-    session = { found[1] or '', found[2] or '' }
+    session = call('HGET', SESSION .. record.session, 'state') or ''
+    begun = call('LRANGE', BEGUN .. record.session, 0, -1)
   end
   return { code, now, queued_since, record.token, record.rev, record.seq, record.step, kept[1], record.open, kept[2], record.crashes,
     record.crashes_total, record.cancel, record.created_at, record.agent, record.session, record.tenant, record.queue,
-    record.schema, kept[3], kept[4], session[1], session[2], call('HGETALL', CALLS), open_asks, call('LRANGE', INBOX, 0, -1) }
+    record.schema, kept[3], kept[4], session, begun, call('HGETALL', CALLS), open_asks, call('LRANGE', INBOX, 0, -1) }
 end
 
 if record.status == 'running' then
@@ -68,6 +68,7 @@ if damaged then return { 'broken', damaged } end
 
 local queued_since = record.status_at
 add(record, body)
+if record.fence == 0 and record.session ~= '' then remember(record) end
 move(record, 'running')
 call('ZADD', LEASES, now + lease, own)
 set(record, 'fence', record.fence + 1)

@@ -1,10 +1,11 @@
 -- commit: what happened and what comes next, by the owner of a run, once for each nonce.
 -- Arguments: token, base (the rev it builds on), nonce, to, due (moment, delay), wait, reason, inbox entries consumed,
---   step ('': as it is), state ('': as it is), session state ('': as it is), session cursor ('': as it is),
+--   step ('': as it is), state ('': as it is), what it makes of its session's state and cursor ('': as they are),
 --   limits ('': as they are), blame (1: counts as a crash), event and reason if that is one crash too many, crashes at a step,
 --   crashes in all, lease ms, model call (keep; settle: the hold is dropped; open: a new one is taken), its opaque text,
 --   settled (list of ledger, field, amount), hold (likewise), lives (list of ledger, ms until it expires),
---   call marks (list of call, mark; '': delete), asks (list of ask, kind, delay ms or ''; kind '': close), events (list)
+--   call marks (list of call, mark; '': delete), asks (list of ask, kind, delay ms or '', words; kind '':
+--   close), events (list)
 -- Replies: done <own> <status> <rev> <seq> <cancel> <over> <promoted run> <now> {inbox} | already ... (as done)
 --   | missing | broken <field> | stale | behind <rev> <seq>
 -- Moves: running -> waiting, running -> queued, running -> completed, running -> failed, running -> cancelled,
@@ -61,6 +62,11 @@ set(record, 'last', nonce)
 if step ~= '' then set(record, 'step', tonumber(step)) end
 if state ~= '' then set(record, 'state', state) end
 if limits ~= '' then set(record, 'limits', limits) end
+if record.session ~= '' and session_state ~= '' then
+  -- The session's own at the end of the run (hand_down).
+  set(record, 'context', session_state)
+  set(record, 'cursor', session_cursor)
+end
 if crashes ~= record.crashes then set(record, 'crashes', crashes) end
 if crashes_total ~= record.crashes_total then set(record, 'crashes_total', crashes_total) end
 
@@ -77,9 +83,9 @@ end
 if #marked > 0 then call('HSET', CALLS, unpack(marked)) end
 if #unmarked > 0 then call('HDEL', CALLS, unpack(unmarked)) end
 
-for i = 1, #asks, 3 do
-  local kind, delay = asks[i + 1], asks[i + 2]
-  local value = kind == '' and 'closed' or kind .. ' ' .. (delay == '' and '' or now + tonumber(delay))
+for i = 1, #asks, 4 do
+  local kind, delay, words = asks[i + 1], asks[i + 2], asks[i + 3]
+  local value = kind == '' and 'closed' or table.concat({ kind, delay == '' and '' or now + tonumber(delay), words }, ' ')
   call('HSET', ASKS, asks[i], value)
 end
 
@@ -122,14 +128,6 @@ if model_call == 'open' and to == 'running' then
 end
 for i = 1, #lives, 2 do call('PEXPIRE', lives[i], lives[i + 1]) end
 
-if record.session ~= '' and (session_state ~= '' or session_cursor ~= '') then
-  local key = SESSION .. record.session
-  if call('HGET', key, 'active') == own then
-    if session_state ~= '' then call('HSET', key, 'state', session_state) end
-    if session_cursor ~= '' then call('HSET', key, 'cursor', session_cursor) end
-  end
-end
-
 if to == 'running' then
   call('ZADD', LEASES, now + lease, own)
 elseif ENDED[to] then
@@ -142,7 +140,7 @@ else
     -- The earliest of all that the run waits for.
     local known = call('HVALS', ASKS)
     for _, ask in ipairs(known) do
-      local deadline = tonumber(ask:match(' (%d+)$'))
+      local deadline = tonumber(ask:match('^%S+ (%d+)'))
       if deadline and (not due or deadline < due) then due = deadline end
     end
     move(record, 'waiting', due)

@@ -9,11 +9,11 @@
 -- Replies are arrays {code, ...}; a missing value is ''.
 
 local RUN, EVENTS, INBOX, CALLS, ASKS, SIDS, LIVE,
-  CLOCK, LEASES, DUE, MIRROR, EXPIRING, BY_TIME, HINTS,
-  BY_STATUS, BY_AGENT, BY_TENANT, BY_SESSION, SESSION, NEXT, IDEM = unpack(KEYS)
+  CLOCK, LEASES, DUE, MIRROR, EXPIRING, BY_TIME, SESSIONS, HINTS,
+  BY_STATUS, BY_AGENT, BY_TENANT, BY_SESSION, SESSION, NEXT, BEGUN, SESSIONS_OF, IDEM = unpack(KEYS)
 
 local RING_GRACE = 2000 -- milliseconds until a sweep rings, where whoever made the run due rings at once
-local SESSION_MEMORY = 50 -- so many past runs of a session live as long as the session
+local SESSION_MEMORY = 50 -- so many runs of a session are its memory, and live as long as the session
 
 local UNENDED = { queued = true, running = true, waiting = true }
 local ENDED = { completed = true, failed = true, cancelled = true, budget_exceeded = true }
@@ -24,7 +24,7 @@ local RESUMABLE = { failed = true, budget_exceeded = true }
 local HEAD = { 'id', 'status', 'token', 'rev', 'last', 'seq', 'step', 'hold', 'over', 'cancel', 'crashes', 'crashes_total',
   'session' }
 local FIELDS = { 'schema', 'agent', 'tenant', 'queue', 'idem', 'created_at', 'moves', 'status_at', 'fence', 'open', 'behind',
-  'rings', 'rung', 'not_before', 'deferrals', 'deferral', unpack(HEAD) }
+  'overtakes', 'rings', 'rung', 'not_before', 'deferrals', 'deferral', unpack(HEAD) }
 local NUMBERS = { schema = true, created_at = true, moves = true, status_at = true, fence = true, rev = true, seq = true,
   step = true, crashes = true, crashes_total = true, rings = true, deferrals = true }
 
@@ -203,6 +203,30 @@ local function active_run(session)
   if record and not ENDED[record.status] then return record end
 end
 
+-- A session is found by when something last happened in it.
+local function touch(session)
+  call('ZADD', SESSIONS, now, session)
+  local tenant = string.match(session, '^[^:]*')
+  if tenant ~= '' then call('ZADD', SESSIONS_OF .. tenant, now, session) end
+end
+
+-- A run begins: from now on the session remembers it, unless it is rolled back. Order is all: a run knows those before it.
+local function remember(record)
+  local key = BEGUN .. record.session
+  call('LREM', key, 0, record.id)
+  call('RPUSH', key, record.id)
+  call('LTRIM', key, -SESSION_MEMORY, -1)
+end
+
+-- What a run made of its session's memory becomes the session's at its end, unless it was rolled back.
+local function hand_down(record)
+  local made = read(record.id, 'context', 'cursor', 'forgotten')
+  if made[1] and made[3] ~= '1' then
+    call('HSET', SESSION .. record.session, 'state', made[1], 'cursor', made[2] or '')
+  end
+  call('HDEL', of(record.id, RUN), 'context', 'cursor')
+end
+
 -- The next run of a session becomes its active one; '' where nobody waits, and the session's days are counted from now.
 local function promote(session)
   local id = call('LPOP', NEXT .. session)
@@ -210,7 +234,7 @@ local function promote(session)
     local record = find(id)
     if record and record.status == 'queued' and record.behind == '1' then
       call('HSET', SESSION .. session, 'active', id)
-      schedule(record, now)
+      schedule(record, math.max(now, tonumber(record.not_before) or now))
       set(record, 'behind', '')
       save(record)
       return id
@@ -218,14 +242,14 @@ local function promote(session)
     id = call('LPOP', NEXT .. session)
   end
   call('HSET', SESSION .. session, 'active', '')
-  call('PEXPIREAT', SESSION .. session, now + SESSION_LIFE)
+  for _, key in ipairs({ SESSION, BEGUN }) do call('PEXPIREAT', key .. session, now + SESSION_LIFE) end
   return ''
 end
 
--- A session's memory is built from its latest runs, from its cursor on: they live as long as the session.
+-- A session's memory is built from the runs that began last, from its cursor on: they live as long as the session.
 local function keep_memory(session)
   local cursor = call('HGET', SESSION .. session, 'cursor')
-  local ids = call('ZRANGE', BY_SESSION .. session, -SESSION_MEMORY, -1)
+  local ids = call('LRANGE', BEGUN .. session, 0, -1)
   local first = 1
   for i, id in ipairs(ids) do
     if id == cursor then first = i end
@@ -240,10 +264,10 @@ local function keep_memory(session)
 end
 
 -- Every end. The event that tells of it has been added before. Returns the run that is promoted in the session, or ''.
+-- A run that can be resumed keeps what it needs to go on: the marks of its calls, its questions and their answers.
 local function close(record, status, reason)
   local promoted = ''
-  call('DEL', of(record.id, INBOX), of(record.id, ASKS))
-  if not RESUMABLE[status] then call('DEL', of(record.id, CALLS)) end
+  if not RESUMABLE[status] then call('DEL', of(record.id, INBOX), of(record.id, ASKS), of(record.id, CALLS)) end
   settle(record)
   move(record, status)
   set(record, 'behind', '')
@@ -254,7 +278,9 @@ local function close(record, status, reason)
   save(record)
   local session = record.session
   if session ~= '' then
+    touch(session)
     if call('HGET', SESSION .. session, 'active') == record.id then
+      hand_down(record)
       promoted = promote(session)
     else
       call('LREM', NEXT .. session, 0, record.id)
@@ -265,11 +291,16 @@ local function close(record, status, reason)
 end
 
 -- Asks a running run to end, ends any other. The first reason stays. Returns `asked` or `cancelled` and the promoted run.
+-- What was interrupted before it began is remembered for its task; what is rolled back leaves the session's memory.
 local function stop(record, reason, body)
   local running, first = record.status == 'running', record.cancel == ''
   if not running then add(record, body) end
   if first then set(record, 'cancel', reason) end
-  if reason == 'rollback' then set(record, 'forgotten', 1) end
+  if reason == 'interrupt' and record.fence == 0 then remember(record) end
+  if reason == 'rollback' then
+    set(record, 'forgotten', 1)
+    call('LREM', BEGUN .. record.session, 0, record.id)
+  end
   if not running then return 'cancelled', close(record, 'cancelled', record.cancel) end
   if first then call('PUBLISH', HINTS, record.id) end
   save(record)
@@ -279,14 +310,32 @@ end
 -- Gives a run its place in its session; returns when it is due, nil behind another. `active` is the run it finds there.
 local OVERTAKES = { interrupt = true, rollback = true }
 local function admit(record, active, on_busy, start)
+  local session = record.session
+  if session ~= '' then touch(session) end
+  set(record, 'overtakes', active and OVERTAKES[on_busy] and '1' or '')
   if active then
     set(record, 'behind', '1')
-    call(OVERTAKES[on_busy] and 'LPUSH' or 'RPUSH', NEXT .. record.session, record.id)
+    call(OVERTAKES[on_busy] and 'LPUSH' or 'RPUSH', NEXT .. session, record.id)
     return nil
   end
-  if record.session ~= '' then
-    call('HSET', SESSION .. record.session, 'active', record.id)
-    call('PERSIST', SESSION .. record.session)
+  if session ~= '' then
+    call('HSET', SESSION .. session, 'active', record.id)
+    for _, key in ipairs({ SESSION, BEGUN }) do call('PERSIST', key .. session) end
   end
   return start or now + RING_GRACE
+end
+
+-- Whom a run overtakes: the active run of its session and, at the head of the line, one that was to overtake it as well.
+-- Nil where there is nobody to overtake; then the key that is damaged, if one is.
+local function overtaken(active, on_busy)
+  if not active or not OVERTAKES[on_busy] then return nil end
+  local found = { active }
+  local first = call('LINDEX', NEXT .. active.session, 0)
+  local record = first and find(first)
+  if record and record.behind == '1' and record.overtakes == '1' then table.insert(found, 1, record) end
+  for _, one in ipairs(found) do
+    local damaged = damage(one)
+    if damaged then return nil, damaged end
+  end
+  return found
 end

@@ -1,10 +1,11 @@
 -- resume: a failed or budget_exceeded run goes on from its checkpoint.
--- Arguments: signal id, limits ('': as they were), on_busy, event, event of the run that it interrupts
+-- Arguments: signal id, limits ('': as they were), on_busy, event, event of a run that it overtakes
 -- Replies: resumed | behind | already <resumed, behind> | gone | broken <field or key> | not_resumable <status> | busy <run>
--- Moves: failed -> queued, budget_exceeded -> queued; queued -> cancelled, waiting -> cancelled (the active run of its session)
--- Derived keys: session and its queue, idem, indexes; the active run's own
+-- Moves: failed -> queued, budget_exceeded -> queued; queued -> cancelled, waiting -> cancelled (whom it
+--   overtakes in its session)
+-- Derived keys: session and its lists, idem, indexes; those of runs that it overtakes
 
-local sid, limits, on_busy, body, interrupted_body = take(), take(), take(), take(), take()
+local sid, limits, on_busy, body, overtaken_body = take(), take(), take(), take(), take()
 
 local record, refusal = find(own)
 if not record then return refusal[1] == 'missing' and { 'gone' } or refusal end
@@ -16,8 +17,8 @@ local damaged = damage(record)
 if damaged then return { 'broken', damaged } end
 local active = active_run(record.session)
 if active and on_busy == 'reject' then return { 'busy', active.id } end
-local overtakes = active and OVERTAKES[on_busy]
-damaged = overtakes and damage(active)
+local others
+others, damaged = overtaken(active, on_busy)
 if damaged then return { 'broken', damaged } end
 
 add(record, body)
@@ -30,8 +31,8 @@ if limits ~= '' then set(record, 'limits', limits) end
 move(record, 'queued', admit(record, active, on_busy, nil))
 save(record)
 
-if overtakes then
-  local _, promoted = stop(active, on_busy, interrupted_body)
+for _, other in ipairs(others or {}) do
+  local _, promoted = stop(other, on_busy, overtaken_body)
   if promoted == own then set(record, 'behind', '') end
 end
 local outcome = record.behind == '1' and 'behind' or 'resumed'

@@ -63,7 +63,7 @@ end
 local function expire_asks(record)
   local asks = call('HGETALL', of(record.id, ASKS))
   for i = 1, #asks, 2 do
-    local deadline = tonumber(asks[i + 1]:match(' (%d+)$'))
+    local deadline = tonumber(asks[i + 1]:match('^%S+ (%d+)'))
     if deadline and deadline <= now then
       call('HSET', of(record.id, ASKS), asks[i], 'closed')
       call('RPUSH', of(record.id, INBOX), table.concat({ 'expired', asks[i], now, '', '' }, ' '))
@@ -108,6 +108,15 @@ if most_tended > 0 then
   for _, member in ipairs(call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, most_tended)) do
     unindex(member:match('^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$'))
     call('ZREM', EXPIRING, member)
+  end
+  -- A session that nobody worked on for its days is gone by itself; one that still waits is found for as long again.
+  for _, session in ipairs(call('ZRANGEBYSCORE', SESSIONS, '-inf', now - SESSION_LIFE, 'LIMIT', 0, most_tended)) do
+    if call('EXISTS', SESSION .. session) == 1 then
+      touch(session)
+    else
+      call('ZREM', SESSIONS, session)
+      call('ZREM', SESSIONS_OF .. string.match(session, '^[^:]*'), session)
+    end
   end
 end
 return { 'swept', expired, rings, unmirrored, fired }

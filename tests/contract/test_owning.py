@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.inputs import NewAsk
 from scheduler.lifecycle import Status
-from scheduler.replies import Behind, Claimed, Committed, Outcome, Refused
+from scheduler.replies import Ask, Behind, Claimed, Committed, Outcome, Refused
 from tests.support.runs import POISON, Desk
 
 MINUTE = 60_000
@@ -76,7 +76,7 @@ def test_a_claim_hands_over_all_that_is_known(desk: Desk) -> None:
         "q2": ("reply", None),
     }
     assert [(entry.kind, entry.sid, entry.body) for entry in claimed.inbox] == [("top_up", "s1", b'{"max_steps":9}')]
-    assert (claimed.session_state, claimed.session_cursor) == (b"memory", "0-a")
+    assert (claimed.session_state, claimed.begun) == (b"", ("0-a",)), "its memory is the session's at its end only"
 
 
 def test_a_run_has_one_owner(desk: Desk) -> None:
@@ -235,14 +235,29 @@ def test_an_end_closes_what_is_open(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("to", [Status.FAILED, Status.BUDGET_EXCEEDED])
-def test_what_may_be_resumed_keeps_its_calls(desk: Desk, to: Status) -> None:
+def test_what_may_be_resumed_keeps_its_calls_and_its_questions(desk: Desk, to: Status) -> None:
     owner = desk.running("0-a")
-    owner.commit(marks={"1.0": "started"})
+    owner.commit(marks={"1.0": "started"}, asks={"1.1": NewAsk("approval", MINUTE, "May it be\nthis?")})
+    deadline = desk.now + MINUTE
 
     owner.commit(to=to, reason="max_steps")
 
     assert desk.record("0-a").reason == "max_steps"
     assert desk.redis.hgetall(desk.keys.calls("0-a")) == {b"1.0": b"started:1:A"}
+    assert desk.signal("0-a", "s1", "approve") == Refused("over", to)
+    assert desk.resume("0-a") == Refused("resumed")
+    assert desk.claim("0-a", "B").claimed.asks == {"1.1": Ask("approval", deadline, "May it be\nthis?")}
+
+
+def test_an_answer_that_came_just_before_the_end_is_there_when_the_run_goes_on(desk: Desk) -> None:
+    owner = desk.running("0-a")
+    owner.commit(asks={"1.0": NewAsk("reply")})
+    desk.signal("0-a", "s1")
+
+    owner.commit(to=Status.FAILED)
+    desk.resume("0-a")
+
+    assert [(entry.kind, entry.ask) for entry in desk.claim("0-a", "B").claimed.inbox] == [("reply", "1.0")]
 
 
 @pytest.mark.parametrize("to", [Status.WAITING, Status.BUDGET_EXCEEDED])

@@ -168,7 +168,7 @@ def test_resume_in_words(stage: Stage) -> None:
     stage.desk.ended("0-a", Status.FAILED, session="s")
     stage.desk.create("0-b", session="s")
 
-    async def resume(store: Store, run: str, sid: str, on_busy: OnBusy = OnBusy.QUEUE) -> str:
+    async def resume(store: Store, run: str, sid: str, on_busy: OnBusy = OnBusy.ENQUEUE) -> str:
         return await store.resume(run, sid=sid, event=b"{}", on_busy=on_busy)
 
     with pytest.raises(Conflict, match="0-b"):

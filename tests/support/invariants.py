@@ -34,7 +34,8 @@ def _of_run(keys: Keys, snapshot: Snapshot, record: RunRecord) -> Iterator[str]:
     run, status = record.id, record.status
     queued, running, waiting = status is Status.QUEUED, status is Status.RUNNING, status is Status.WAITING
     due = snapshot.scores(keys.due).get(run)
-    deadlines = [int(ask.split()[1]) for ask in snapshot.hash(keys.asks(run)).values() if ask.split()[1:]]
+    asks = [ask.split(b" ", 2) for ask in snapshot.hash(keys.asks(run)).values()]
+    deadlines = [int(ask[1]) for ask in asks if ask[1:] and ask[1]]
     ids = [entry_id.decode() for entry_id, _ in snapshot.entries(keys.events(run))]
     bodies = Counter(fields[b"b"] for _, fields in snapshot.entries(keys.events(run)) if b'"once"' in fields[b"b"])
     own_keys = [
@@ -81,6 +82,21 @@ def _of_sessions(keys: Keys, snapshot: Snapshot, runs: Runs) -> Iterator[str]:
             yield f"session {session}: the line {line} is not those who stand behind"
         if keys.session(session) in snapshot.keys and (snapshot.expiry(keys.session(session)) == -1) != bool(active):
             yield f"session {session}: a session expires if and only if it is free"
+        began = {record.id for record in members if record.fence and not record.forgotten}
+        told = [run.decode() for run in snapshot.list(keys.begun(session))]
+        if not began <= set(told) or len(told) != len(set(told)):
+            yield f"session {session}: it remembers {told}, but {began} have begun"
+        if rolled_back := {record.id for record in members if record.forgotten} & set(told):
+            yield f"session {session}: it remembers {rolled_back}, which are rolled back"
+        if told and snapshot.expiry(keys.begun(session)) != snapshot.expiry(keys.session(session)):
+            yield f"session {session}: it does not expire together with its memory"
+    sessions = snapshot.scores(keys.sessions)
+    for tenant in {session.partition(":")[0] for session in sessions} - {""}:
+        own = {session: at for session, at in sessions.items() if session.startswith(f"{tenant}:")}
+        if snapshot.scores(keys.sessions_of(tenant)) != own:
+            yield f"tenant {tenant} does not have the sessions {own}"
+    if missing := set(by_session) - set(sessions):
+        yield f"the sessions {missing} cannot be found"
 
 
 def _of_ledgers(keys: Keys, snapshot: Snapshot, runs: Runs) -> Iterator[str]:

@@ -98,7 +98,7 @@ class Desk:
     def cancel(self, run: str, sid: str = "cancel", **fields: Any) -> Outcome | Refused:
         return self.do(self.scripts.cancel(run, sid=sid, event=b'{"type":"cancelled"}', **fields))
 
-    def resume(self, run: str, sid: str = "resume", on_busy: OnBusy = OnBusy.QUEUE, **fields: Any) -> Refused:
+    def resume(self, run: str, sid: str = "resume", on_busy: OnBusy = OnBusy.ENQUEUE, **fields: Any) -> Refused:
         return self.do(self.scripts.resume(run, sid=sid, event=b'{"type":"resumed"}', on_busy=on_busy, **fields))
 
     def ring(self, run: str) -> Refused:

@@ -83,7 +83,7 @@ class Walk(RuleBasedStateMachine):
             data.draw(st.sampled_from(RUNS)),
             delay_ms=data.draw(st.sampled_from([None, None, 3_000])),
             on_busy=data.draw(st.sampled_from(OnBusy)),
-            interrupted_event=self.event("interrupted"),
+            overtaken_event=self.event("interrupted"),
         )
         self.send("create", self.desk.scripts.create(new))
 
@@ -156,7 +156,7 @@ class Walk(RuleBasedStateMachine):
             event=self.event("resumed"),
             limits=b"{}",
             on_busy=data.draw(st.sampled_from(OnBusy)),
-            interrupted_event=self.event("interrupted"),
+            overtaken_event=self.event("interrupted"),
         )
         self.send("resume", call)
 

@@ -90,5 +90,5 @@ def test_a_completed_run_stays_completed() -> None:
 
 
 def test_who_overtakes() -> None:
-    assert OnBusy.QUEUE not in OVERTAKES
+    assert OnBusy.ENQUEUE not in OVERTAKES
     assert OnBusy.REJECT not in OVERTAKES

@@ -124,8 +124,8 @@ def test_half_of_an_emoji_is_replaced_wherever_it_stands() -> None:
 
 
 def test_only_a_run_that_may_interrupt_brings_the_event_of_an_interruption() -> None:
-    assert run_of(Submission(task="x")).interrupted_event == b""
-    assert b"run_cancelled" in run_of(Submission(task="x", on_busy=OnBusy.ROLLBACK)).interrupted_event
+    assert run_of(Submission(task="x")).overtaken_event == b""
+    assert b"run_cancelled" in run_of(Submission(task="x", on_busy=OnBusy.ROLLBACK)).overtaken_event
 
 
 def test_a_limit_of_cost_needs_a_price() -> None:

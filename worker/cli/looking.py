@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "budget_exceeded"]
 
 _WATCH_SECONDS = 1.0
+_WHY_CHARACTERS = 160
 _RUN_COLUMNS = ("RUN", "STATUS", "AGENT", "SESSION", "TENANT", "STEPS", "COST", "AGE", "WHY")
 _AGENT_COLUMNS = ("AGENT", "MODEL", "QUEUE", "PRICED", "VERSION", "TOOLS")
 _WORKER_COLUMNS = ("WORKER", "STATE", "RUNS", "QUEUES", "COMPLETED", "FAILED", "UP", "SEEN")
@@ -244,8 +245,13 @@ def _row(run: RunInfo, now: datetime) -> tuple[str, ...]:
         str(run.step),
         money(run.cost_usd),
         age,
-        one_line(run.reason or (f"on {run.worker}" if run.worker else "")),
+        one_line(_asked(run) or run.reason or (f"on {run.worker}" if run.worker else ""), _WHY_CHARACTERS),
     )
+
+
+def _asked(run: RunInfo) -> str:
+    """What a waiting run asks of people."""
+    return "; ".join(f"{request.kind} {request.id}: {request.question}" for request in run.requests)
 
 
 def _moment(text: str | None, now: datetime, option: str) -> datetime | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scheduler.client import AsyncClient, AsyncRunHandle
 
 Priority = Literal["high", "default", "low"]
-OnBusy = Literal["queue", "reject", "interrupt", "rollback"]
+OnBusy = Literal["enqueue", "reject", "interrupt", "rollback"]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def submit(
     key: Annotated[str, typer.Option(help="Idempotency key: the same key gives the run of before.")] = "",
     priority: Annotated[Priority, typer.Option(help="Which runs go first.")] = "default",
     delay: Annotated[float | None, typer.Option(min=0, help="Seconds until it may begin.")] = None,
-    on_busy: Annotated[OnBusy, typer.Option(help="What to do in a session that is busy.")] = "queue",
+    on_busy: Annotated[OnBusy, typer.Option(help="What to do in a session that is busy.")] = "enqueue",
     metadata: Annotated[list[str] | None, typer.Option(help="KEY=VALUE, found again with the run; repeatable.")] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Show progress on stderr, then the result.")] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="With --wait: seconds, then exit code 5.")] = None,
