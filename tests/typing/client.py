@@ -1,4 +1,4 @@
-"""What a type checker knows of the client. Nothing here runs: checking this file is the test."""
+"""What type checkers know of the client. Nothing here runs: pyright and mypy check it, and each error must be one."""
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
@@ -45,5 +45,5 @@ async def awaited_it_is_the_same(client: AsyncClient) -> None:
 
 
 def what_is_no_limit_and_no_priority_is_refused(client: Client) -> None:
-    client.submit("typed", "x", priority="urgent")  # pyright: ignore[reportCallIssue, reportArgumentType]
-    client.get("0-1").add_budget(max_stepz=1)  # pyright: ignore[reportCallIssue]
+    client.submit("typed", "x", priority="urgent")  # type: ignore[call-overload]
+    client.get("0-1").add_budget(max_stepz=1)  # type: ignore[call-arg]
