@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -12,10 +13,11 @@ from agent.errors import ModelError, ModelUnavailable
 from agent.models.base import ModelReply, ModelRequest, Price
 from agent.models.connections import Connections, Response, Sending
 from agent.models.offline import refuse_if_forbidden
-from agent.models.openai_errors import error_inside, error_of_status, unreadable
+from agent.models.openai_errors import error_inside, error_of_status, is_about_turns, unreadable
 from agent.models.openai_reply import read_reply
 from agent.models.openai_request import request_bytes
 from agent.models.server_address import base_url_of, server_address
+from agent.models.strict_turns import in_strict_turns
 from agent.models.untrusted import mapping, parsed
 from agent.prices import price_of
 from agent.redaction import redact
@@ -43,6 +45,9 @@ class OpenAIModel:
         timeout: Seconds for one attempt; a request that asks for less gets less.
         extra_body: Further fields of each request's body; they win over ours, and None leaves a field out.
         headers: Further headers of each request.
+        strict_turns: For servers that insist on one system message in front and on turns that alternate
+            (`agent.models.strict_turns`). A server that refuses a request for the shape of its history is asked once more in
+            this shape, and from then on in no other.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class OpenAIModel:
         timeout: float = LONGEST_ATTEMPT,
         extra_body: Mapping[str, object] = _NOTHING,
         headers: Mapping[str, str] = _NO_HEADERS,
+        strict_turns: bool = False,
     ) -> None:
         self._model = model
         self._base_url = base_url
@@ -63,6 +69,7 @@ class OpenAIModel:
         self._timeout = timeout
         self._extra_body = extra_body
         self._headers = headers
+        self._strict_turns = strict_turns
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
 
     def __repr__(self) -> str:
@@ -78,7 +85,7 @@ class OpenAIModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         refuse_if_forbidden(self.name)
-        outcome = await self._attempt(request)
+        outcome = await self._attempt_in_shape(request)
         if isinstance(outcome, ModelError):  # raised out here, so that no chained cause can show what it must not
             raise outcome
         return outcome
@@ -87,6 +94,16 @@ class OpenAIModel:
         connections = self._connections.pop(asyncio.get_running_loop(), None)
         if connections is not None:
             await connections.close()
+
+    async def _attempt_in_shape(self, request: ModelRequest) -> ModelReply | ModelError:
+        """One attempt. A refusal of the history's shape is worth another, in the strict one."""
+        if self._strict_turns:
+            return await self._attempt(replace(request, messages=in_strict_turns(request.messages)))
+        outcome = await self._attempt(request)
+        if isinstance(outcome, ModelError) and is_about_turns(outcome):
+            self._strict_turns = True
+            return ModelUnavailable(f"{outcome}; asked again with strict turns", status=outcome.status, retry_after=0)
+        return outcome
 
     async def _attempt(self, request: ModelRequest) -> ModelReply | ModelError:
         connections = self._connections_here()

@@ -31,6 +31,15 @@ _STATUS_OF_WORD: Final = (
 )
 _UNKNOWN_STATUS: Final = 500
 
+# Servers whose chat template raises answer 500.
+_REFUSALS_OF_TURNS: Final = frozenset({400, 422, 500})
+_ABOUT_TURNS: Final = re.compile(
+    r"alternat|consecutive|successive|\broles?\b|(system|first|last) message|function call turn"
+    r"|tool[ _]?(call|use)s?\b.{0,40}\bids?\b|tool_(call|use|call_id|result)s?\b"
+    r"|content.{0,60}\b(empty|null|blank)|(empty|either) content|(content|text) (parts?|blocks?) must",
+    re.IGNORECASE | re.DOTALL,
+)
+
 
 def error_of_status(status: int, headers: Mapping[str, str], data: bytes, now: datetime) -> ModelError:
     """The error that an answer with this status means.
@@ -62,6 +71,11 @@ def unreadable(status: int, headers: Mapping[str, str], data: bytes) -> ModelUna
     """The error that a success means which holds no reply: the work may have been done, and be billed."""
     said = f"bad response from the model server ({status}): {_seen(headers, data)}"
     return ModelUnavailable(said, status=status, billed=True)
+
+
+def is_about_turns(error: ModelError) -> bool:
+    """Whether a server refused a request for the shape of its history: roles, empty contents, ids of calls."""
+    return error.status in _REFUSALS_OF_TURNS and _ABOUT_TURNS.search(str(error)) is not None
 
 
 def _error(status: int, said: str, headers: Mapping[str, str], now: datetime) -> ModelError:
