@@ -56,6 +56,13 @@ def test_a_refund_is_written_once_under_the_key_of_its_call(tmp_path: Path) -> N
         assert database.execute("SELECT * FROM refunds").fetchall() == [(f"{result['run']}:2.0", 7, 4990)]
 
 
+def test_numbers_of_a_file_are_added_by_a_model_that_only_writes() -> None:
+    result = run("react_numbers", "请读取当前目录下的 test.txt 文件并计算出文件中数字的和。")
+
+    assert result["output"] == "test.txt 中数字的和是 49.5。"
+    assert (result["steps"], result["usage"]["tool_calls"]) == (3, 2)
+
+
 def examples() -> Mapping[str, str]:
     return {path.name: ast.get_docstring(ast.parse(path.read_text())) or "" for path in EXAMPLES.glob("*.py")}
 
