@@ -13,4 +13,18 @@ def main() -> None:
             reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no reason to fail
     from worker.cli.app import app  # noqa: PLC0415 - after the path is right
 
+    if Path(".env").is_file():
+        _load_env_file()
     app()
+
+
+def _load_env_file() -> None:
+    from agent.env_file import load_env_file  # noqa: PLC0415
+    from agent.errors import ConfigurationError  # noqa: PLC0415
+    from worker.cli.errors import complain, exit_code_of  # noqa: PLC0415
+
+    try:
+        load_env_file()
+    except ConfigurationError as error:
+        complain(str(error))
+        sys.exit(exit_code_of(error))
