@@ -42,6 +42,8 @@ CL100K: Final = Vocabulary(han=1.08, sign=0.8, hangul=1.1, cyrillic=0.54, accent
 
 def estimate(text: str, vocabulary: Vocabulary = O200K) -> int:
     """Roughly the tokens of a text."""
+    if not text:
+        return 0
     if len(text) > _SAMPLED:
         third = _SAMPLED // 3
         middle = (len(text) - third) // 2
@@ -50,7 +52,7 @@ def estimate(text: str, vocabulary: Vocabulary = O200K) -> int:
     tokens = _ascii(text)
     if not text.isascii():
         tokens += sum(_of(character, vocabulary) for character in text if character >= "\x80")
-    return max(round(tokens), 1) if text else 0
+    return max(round(tokens), 1)
 
 
 def _ascii(text: str) -> float:

@@ -5,7 +5,7 @@ import time
 from agent import Agent, Budget, tool
 from agent.models.base import ModelReply
 from agent.models.function import FunctionModel
-from agent.models.scripted import ScriptedModel, call, say
+from agent.models.scripted import ScriptedModel, call, say, with_usage
 
 STEPS = 20
 WAITING_CALLS = 3
@@ -27,11 +27,16 @@ async def read(page: int) -> str:
 
 
 def _sums_and_an_answer(steps: int) -> list[ModelReply]:
-    return [call("add", a=step, b=200) for step in range(1, steps)] + [say("Done.")]
+    return _reported([call("add", a=step, b=200) for step in range(1, steps)])
 
 
 def _pages_and_an_answer(steps: int) -> list[ModelReply]:
-    return [call("read", page=step) for step in range(1, steps)] + [say("Done.")]
+    return _reported([call("read", page=step) for step in range(1, steps)])
+
+
+def _reported(calls: list[ModelReply]) -> list[ModelReply]:
+    """Calls and an answer, each with the tokens that a server reports for it."""
+    return [with_usage(reply, input_tokens=100, output_tokens=20) for reply in [*calls, say("Done.")]]
 
 
 steps = Agent("Add numbers.", name="steps", tools=[add], model=ScriptedModel(_sums_and_an_answer(STEPS)))

@@ -52,7 +52,8 @@ def mapped(error: Exception) -> StoreError:
         return StoreUnavailable("All connections to Redis are in use: raise max_connections in its URL.")
     if isinstance(error, ResponseError):
         return _refusal(error)
-    return StoreUnavailable(f"Redis cannot be reached: is it running, and is its URL right? ({redact(str(error))})")
+    words = redact(str(error)) or type(error).__name__
+    return StoreUnavailable(f"Redis cannot be reached: is it running, and is its URL right? ({words})")
 
 
 def mapped_if_redis(error: Exception) -> StoreError | None:

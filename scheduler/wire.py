@@ -5,11 +5,14 @@ redis-py's own pipeline packs each argument in Python, which costs more than all
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
 import hiredis
 from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import MasterDownError, ReadOnlyError, RedisError, ResponseError
 
 from scheduler.unavailable import mapped
@@ -33,12 +36,8 @@ async def send(redis: Redis, commands: Sequence[Command]) -> list[Value | Respon
         connection = await pool.get_connection()
         try:
             await connection.send_packed_command(packed)
-            replies: list[Value | ResponseError] = []
-            for _ in packed:
-                try:
-                    replies.append(cast(Value, await connection.read_response()))
-                except ResponseError as error:
-                    replies.append(error)
+            async with asyncio.timeout(connection.socket_timeout):  # one timer for all replies
+                replies = [await _next_reply(connection) for _ in packed]
             if any(isinstance(reply, (ReadOnlyError, MasterDownError)) for reply in replies):
                 await connection.disconnect()  # the next one may find the new primary
         except BaseException:
@@ -50,6 +49,13 @@ async def send(redis: Redis, commands: Sequence[Command]) -> list[Value | Respon
     except (RedisError, OSError) as error:
         raise mapped(error) from error
     return replies
+
+
+async def _next_reply(connection: AbstractConnection) -> Value | ResponseError:
+    try:
+        return cast(Value, await connection.read_response(timeout=math.inf))
+    except ResponseError as error:
+        return error
 
 
 async def ask(redis: Redis, *commands: Command) -> Reply:
