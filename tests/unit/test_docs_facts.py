@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -24,6 +25,7 @@ from scheduler.keys import DERIVED, FAMILY, OTHERS, SHARED, Life
 from scheduler.lifecycle import TRANSITIONS, Status
 from scheduler.policy import Policy
 from scheduler.scripting import LUA
+from scheduler.sessions import OnBusy
 from scheduler.settings import Settings
 from tests.support.documents import DOCUMENTS, ROOT, blocks_of, rows_of
 from worker.claims import Claim
@@ -98,6 +100,14 @@ def test_every_command_of_the_script_is_there() -> None:
         assert re.search(rf"^    (\w+ \| )*{command}( \||\))", script, re.MULTILINE), command
 
 
+def test_what_is_installed_is_named_as_in_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = re.findall(r"pip install (?:-e )?'([\w.-]+)\[(\w+)\]'", EVERYTHING)
+
+    assert {name for name, _ in named} <= {project["name"], "."}
+    assert {extra for _, extra in named} == {"embedded"} <= set(project["optional-dependencies"])
+
+
 # ---- settings and log -----------------------------------------------------------------------------------------------
 
 
@@ -164,6 +174,10 @@ def test_every_limit_of_a_budget_is_explained() -> None:
 
 def test_every_dialect_is_explained() -> None:
     assert words(rows_of(CONCEPTS, "Dialect and environment")) == list(DIALECTS)
+
+
+def test_every_word_for_a_busy_session_is_explained() -> None:
+    assert words(rows_of(CONCEPTS, "Session, tenant, queue")) == list(OnBusy)
 
 
 def test_every_status_is_in_the_diagram() -> None:
