@@ -173,7 +173,7 @@ def _start(folder: Folder, guardian_lock: int) -> None:
     folder.writer.write_text(f"{program.software}\n")
     socket_path = _socket_path(folder)
     command = (sys.executable, "-I", "-S", guardian.__file__, str(folder.path), socket_path, program.path)
-    started = subprocess.run(  # noqa: S603 - our own interpreter and script
+    started = subprocess.run(
         command,
         check=False,
         stdin=subprocess.DEVNULL,

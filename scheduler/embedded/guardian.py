@@ -157,7 +157,7 @@ class Guardian:
 
     def _start(self, lock: int) -> subprocess.Popen[bytes]:
         Path(self._socket).unlink(missing_ok=True)
-        server = self._server = subprocess.Popen(  # noqa: S603 - the binary was chosen by us
+        server = self._server = subprocess.Popen(
             [
                 *(self._binary, "--port", "0", "--unixsocket", self._socket, "--unixsocketperm", "700"),
                 *("--dir", str(self._folder.path), "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),

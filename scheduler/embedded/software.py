@@ -79,7 +79,7 @@ def _paths() -> Iterator[str]:
 def _examine(path: str) -> Program | None:
     """None for what does not run here (another C library, another processor) or is too old."""
     try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     software = Software.parse(answer.stdout)

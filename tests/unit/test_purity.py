@@ -8,7 +8,6 @@ import pytest
 
 import agent.aside
 import agent.budget
-import agent.context_window
 import agent.conversation
 import agent.dialects.calls
 import agent.dialects.json
