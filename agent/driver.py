@@ -30,7 +30,7 @@ from agent.events import (
 from agent.execution import ToolEnd, execute
 from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, StartTools, Summarise
 from agent.journal import NO_NEWS, Commit, Journal, News, Target
-from agent.mailbox import Cancel, Crash, Departure, Leave, Message, ModelEnd, Pause, PauseEnd, Plan, Release
+from agent.mailbox import Cancel, Crash, Departure, Leave, Look, Message, ModelEnd, Pause, PauseEnd, Plan, Release
 from agent.models.base import ModelReply, ModelRequest
 from agent.outcomes import (
     cancel_events,
@@ -91,6 +91,7 @@ class Driver:
         self._events: list[Event] = []
         self._charge: Usage | None = None
         self._consumed = 0
+        self._curious = False
         self._context_told: ContextState | None = None
         # Under way:
         self._asked: AskModel | None = None
@@ -103,7 +104,7 @@ class Driver:
         """The program, with the tool to read on once there is a result to read on in."""
         return self._whole_program.for_reading() if self.state.aside else self._whole_program
 
-    def post(self, message: Cancel | Leave | Crash) -> None:
+    def post(self, message: Cancel | Leave | Look | Crash) -> None:
         """Tells the driver what somebody wants of the run. It is dealt with behind what came before."""
         self._mailbox.put_nowait(message)
 
@@ -124,7 +125,7 @@ class Driver:
                 departure = await self._advance()
                 if departure is not None:
                     return departure
-                if not self._events and not self._consumed:
+                if not self._has_something_to_commit:
                     self._absorb(await self._mailbox.get())
                 while not self._mailbox.empty():  # whatever is ready goes into one commit
                     self._absorb(self._mailbox.get_nowait())
@@ -145,15 +146,19 @@ class Driver:
             for open_call in again:
                 open_call.mark, open_call.attempt = Mark.PLANNED, 2
 
+    @property
+    def _has_something_to_commit(self) -> bool:
+        return bool(self._events or self._consumed or self._curious)
+
     async def _advance(self) -> Departure | None:
         """Decides, commits and performs. Returns how the activation ended, if it did."""
         plan = self._plan()
-        if isinstance(plan, Hold) and not self._events and not self._consumed:
+        if isinstance(plan, Hold) and not self._has_something_to_commit:
             return None
         commit = self._commit(plan)
         before = self._now()
         news = await self._journal.commit(commit)
-        self._events, self._charge, self._consumed = [], None, 0
+        self._events, self._charge, self._consumed, self._curious = [], None, 0, False
         self._reporter.committed(
             commit.events,
             exchange_open=self.state.exchange is not None,
@@ -326,6 +331,8 @@ class Driver:
                 self._asked = None
             case Leave():
                 self._leave = message
+            case Look():
+                self._curious = True
 
     def _model_ended(self, first: Event) -> None:
         if isinstance(first, ModelReplied | ContextCompacted):

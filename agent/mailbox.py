@@ -40,13 +40,18 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """Something has come in for the run: a commit, even an empty one, brings it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Crash:
     """Work on the run ended with an error that is neither a tool's nor a model's: it unwinds the driver."""
 
     error: BaseException
 
 
-Message = ModelEnd | ToolEnd | PauseEnd | Cancel | Leave | Crash
+Message = ModelEnd | ToolEnd | PauseEnd | Cancel | Leave | Look | Crash
 
 
 @dataclass(frozen=True, slots=True)

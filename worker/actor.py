@@ -21,7 +21,7 @@ from agent.driver import Driver
 from agent.errors import BrokenRecord, LeaseLost, TooLarge
 from agent.events import Recorded, RunFailed, decode
 from agent.journal import News
-from agent.mailbox import Cancel, Leave
+from agent.mailbox import Cancel, Leave, Look
 from agent.program import Program
 from agent.providers import OpenedContext
 from agent.redaction import redact
@@ -84,7 +84,7 @@ class RunActor:
         self._observer = observer
         self._max_steps = max_steps
         self._driver: Driver | None = None
-        self._told: list[Cancel | Leave] = []
+        self._told: list[Cancel | Leave | Look] = []
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -97,7 +97,7 @@ class RunActor:
         """Starts to move the run; `ended` is called once, on the loop, when the activation is over."""
         self._task = asyncio.create_task(self._live(ended), name=f"run {self.claim.run}")
 
-    def tell(self, message: Cancel | Leave) -> None:
+    def tell(self, message: Cancel | Leave | Look) -> None:
         """Puts a message into the mailbox."""
         if self._driver is None:
             self._told.append(message)

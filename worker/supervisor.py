@@ -11,7 +11,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from agent.errors import StoreError
-from agent.mailbox import Cancel, Leave
+from agent.mailbox import Cancel, Leave, Look
 from agent.redaction import redact
 from agent.report import Observer
 from scheduler.lifecycle import Status
@@ -159,11 +159,10 @@ class Supervisor:
                 actor.lose()
 
     def flagged(self, lease: Lease, flag: Flag) -> None:
-        """A run has news. A cancel is passed on; other news come with its next commit."""
-        if flag.cancel:
-            for actor in self._actors.values():
-                if actor.lease is lease:
-                    actor.tell(Cancel(flag.cancel))
+        """A run has news: a cancel, or something in its inbox, which a commit brings."""
+        for actor in self._actors.values():
+            if actor.lease is lease:
+                actor.tell(Cancel(flag.cancel) if flag.cancel else Look())
 
     async def drain(self, grace: float) -> None:
         """Lets every run finish its step, for up to `grace` seconds; what is left is handed over at once, nothing lost."""

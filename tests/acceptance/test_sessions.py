@@ -1,19 +1,12 @@
 """Sessions: runs one after another that share a memory, however long the conversation gets."""
 
-import json
-from typing import Any
-
 from agent.events import ContextCompacted
 from scheduler.lifecycle import Status
+from tests.support.sent import sent
 from tests.support.session_agents import MAX_TOKENS
 from tests.support.site import Site
 
 AGENTS = "tests.support.session_agents"
-
-
-def requests(site: Site) -> list[dict[str, Any]]:
-    path = site.traces.folder / "requests.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_a_session_of_ten_runs_stays_in_its_window_and_forgets_nothing_that_counts(site: Site) -> None:
@@ -24,9 +17,9 @@ def test_a_session_of_ten_runs_stays_in_its_window_and_forgets_nothing_that_coun
         run = site.client.submit("talker", task, session="s1", tenant="acme")
         assert run.wait(timeout=30).status is Status.COMPLETED
 
-    seen = requests(site)
-    assert max(request["tokens"] for request in seen) <= MAX_TOKENS
-    last = "\n".join(seen[-1]["words"])
+    seen = sent(site.traces.folder)
+    assert max(request.tokens for request in seen) <= MAX_TOKENS
+    last = seen[-1].text
     assert "The first task of all" in last
     assert "my name is Ada" in last
     assert "task number 10" in last
@@ -49,8 +42,8 @@ def test_sessions_do_not_know_each_other(site: Site) -> None:
     site.client.submit("talker", "look", session="s2").wait(timeout=20)
     site.client.submit("talker", "look", session="s1", tenant="other").wait(timeout=20)
     by_run: dict[str, str] = {}
-    for request in requests(site):
-        by_run[request["run"]] = "\n".join(request["words"])
+    for request in sent(site.traces.folder):
+        by_run[request.run] = request.text
     first, *others = by_run.values()
     assert "red door" in first
     assert all("red door" not in words for words in others)
@@ -67,4 +60,4 @@ def test_a_question_waits_without_a_worker_and_goes_on_after_a_deploy(site: Site
     run.reply("the second one")
     site.worker(targets=AGENTS)
     assert run.result(timeout=20).steps == 10
-    assert any("the second one" in "\n".join(request["words"]) for request in requests(site))
+    assert any("the second one" in request.text for request in sent(site.traces.folder))

@@ -22,11 +22,9 @@ INPUT_TOKENS, OUTPUT_TOKENS = 100, 10
 PRICE = Price(input_per_million=Decimal(1), output_per_million=Decimal(2))
 
 
-async def _perform(request: ModelRequest) -> ModelReply:
-    """Says what the play says for this step."""
-    words = [message.content or "" for message in request.messages if message.role == "user"]
-    play = next(text for text in reversed(words) if text.startswith("["))  # those before it are the session's memory
-    step = plays.read(play)[request.step - 1]
+async def perform(request: ModelRequest) -> ModelReply:
+    """Says what the play of the run says for this step."""
+    step = _play_of(request)[request.step - 1]
     traces = Traces.of_this_process()
     traces.leave("model", request.run_id, f"{request.step}/{request.attempt}")
     if step.seconds:
@@ -40,6 +38,12 @@ async def _perform(request: ModelRequest) -> ModelReply:
     calls = tuple(RawToolCall(one.tool, one.arguments) for one in step.uses)
     reply = ModelReply(content=step.text or None, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
     return replace(reply, input_tokens=INPUT_TOKENS, output_tokens=OUTPUT_TOKENS)
+
+
+def _play_of(request: ModelRequest) -> tuple[plays.Step, ...]:
+    """The newest play among what the user said: those before it are the session's memory."""
+    said = (message.content or "" for message in reversed(request.messages) if message.role == "user")
+    return next(play for text in said if (play := plays.read(text)))
 
 
 async def _pass(traces: Traces, gate: str) -> None:
@@ -150,7 +154,7 @@ TOOLS: tuple[Callable[..., object], ...] = (note, put, hold, hold_again, block, 
 
 def player_of(queue: str) -> Agent[str]:
     """The player, with its runs in a queue of their own."""
-    model = FunctionModel(_perform, price=PRICE)
+    model = FunctionModel(perform, price=PRICE)
     return Agent("Play the play.", name="player", tools=TOOLS, model=model, queue=queue)
 
 

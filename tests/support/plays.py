@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,36 @@ def overdue(seconds: float) -> Use:
     return Use("overdue", {"seconds": seconds})
 
 
+def ask(question: str) -> Use:
+    """Asks the user."""
+    return Use("ask_user", {"question": question})
+
+
+def ask_soon(question: str) -> Use:
+    """Asks the user, who has a second to answer; then "blue" is taken for the answer."""
+    return Use("ask_soon", {"question": question})
+
+
+def pay(amount: int) -> Use:
+    """Leaves a trace, if a person allows it. Not idempotent."""
+    return Use("pay", {"amount": amount})
+
+
+def ship(text: str) -> Use:
+    """Leaves a trace, unless a person forbids it within a second."""
+    return Use("ship", {"text": text})
+
+
+def launch(gate: str) -> Use:
+    """Leaves a trace and waits for the gate; where it is cut off, a person says whether it may be done again."""
+    return Use("launch", {"gate": gate})
+
+
+def remember(text: str) -> Use:
+    """Keeps something in the memory of the session."""
+    return Use("remember", {"text": text})
+
+
 _PLAY: Final = TypeAdapter(tuple[Step, ...])
 
 
@@ -106,6 +136,9 @@ def task(*steps: Step) -> str:
     return _PLAY.dump_json(steps, exclude_defaults=True).decode()
 
 
-def read(play: str) -> tuple[Step, ...]:
-    """The steps of a play."""
-    return _PLAY.validate_json(play)
+def read(text: str) -> tuple[Step, ...]:
+    """The steps of a play; none where the text is no play."""
+    try:
+        return _PLAY.validate_json(text)
+    except ValidationError:
+        return ()

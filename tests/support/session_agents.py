@@ -1,31 +1,18 @@
 """Agents whose model writes down every request that it reads, for tests of sessions."""
 
-import json
-import os
-from pathlib import Path
-
 from agent import Agent, Budget, FunctionModel, ModelReply, ModelRequest, tool
 from agent.context_window import ContextManager
-from agent.conversation import tokens_of
 from agent.messages import Role
 from agent.models.scripted import call, say
 from agent.requests import question_tool, remember_tool
-from tests.support import traces
+from tests.support.sent import write_down
 
 MAX_TOKENS = 4000
 LAST_STEP = 10
 
 
-def requests_file() -> Path:
-    """One JSON line for each request."""
-    return Path(os.environ[traces.VARIABLE]) / "requests.jsonl"
-
-
 def _answer(request: ModelRequest) -> ModelReply:
-    tokens = sum(tokens_of(message) for message in request.messages)
-    words = [f"{message.role.value}: {message.content or ''}" for message in request.messages]
-    with requests_file().open("a") as file:
-        file.write(json.dumps({"run": request.run_id, "step": request.step, "tokens": tokens, "words": words}) + "\n")
+    write_down(request)
     task = next(message.content or "" for message in reversed(request.messages) if message.role is Role.USER)
     if "remember" in task and request.step == 1:
         return call("remember", text=task.partition("remember ")[2])

@@ -1,10 +1,13 @@
 """Waits and effects: a question parks the run, its wall time ends the wait, an effect waits until its record is safe."""
 
+import asyncio
+
 from agent.agent import Agent
 from agent.budget import Budget
+from agent.driver import Driver
 from agent.events import RequestOpened, RunBudgetExceeded, ToolReturned
 from agent.journal import News
-from agent.mailbox import Departure
+from agent.mailbox import Departure, Look
 from agent.models.scripted import ScriptedModel, call, calls, say
 from agent.requests import Answer, question_tool
 from agent.tools import tool
@@ -65,3 +68,29 @@ def test_only_an_effect_that_must_not_be_repeated_waits_until_its_record_is_safe
     journal = RecordingJournal(record)
     assert virtual_time.run(activate(agent, record, journal=journal)) == Departure("completed")
     assert journal.secured == 1
+
+
+def test_an_answer_is_heard_while_a_tool_runs():
+    record, drivers = Record.created(), list[Driver]()
+    allowed = asyncio.Event()
+
+    @tool
+    async def work() -> str:
+        """Works until the other call is made."""
+        drivers[0].post(Look())
+        await allowed.wait()
+        return "worked"
+
+    @tool(approval=True)
+    async def pay() -> str:
+        """Pays."""
+        allowed.set()
+        return "paid"
+
+    agent = Agent("Do it.", tools=[work, pay], model=ScriptedModel([calls(call("work"), call("pay")), say("done")]))
+    journal = RecordingJournal(record, news=[News(), News(), News(arrived=[Answer("1.1", "approve")])])
+    departure = virtual_time.run(activate(agent, record, journal, started=drivers.append))
+
+    assert departure.status == "completed"
+    assert [event.content for event in record.all_of(ToolReturned)] == ["paid", "worked"]
+    assert record.commits[2].events == (), "nothing had happened: the commit was made to look"
