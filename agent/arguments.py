@@ -16,7 +16,7 @@ from typing_extensions import TypedDict  # pydantic asks for this one before Pyt
 
 from agent.errors import InvalidArguments, ToolDefinitionError
 from agent.json_schema import JsonSchema
-from agent.schema import Schema, schema_of
+from agent.schema import Schema, schema_of, why_no_schema
 from agent.second_reading import validated
 from agent.signature import NO_DEFAULT, Parameter, ToolSignature
 from agent.text import bounded, well_formed
@@ -103,7 +103,7 @@ class ModelArguments(Arguments):
         try:
             self.schema = schema_of(self._adapter)
         except PydanticUserError as error:
-            raise ToolDefinitionError(f"{model.__name__}: {_first_line(error)}") from error
+            raise ToolDefinitionError(f"{model.__name__}: {why_no_schema(error)}") from error
         if self.schema.get("type") != "object":
             raise ToolDefinitionError(f"{model.__name__}: arguments have names; wrap it in a model with one field")
 
@@ -191,10 +191,10 @@ def _adapter(signature: ToolSignature) -> "TypeAdapter[dict[str, object]]":
                 _typed_dict_adapter(signature.name, {name: annotation}, takes_any=False)
             except Exception as cause:
                 raise ToolDefinitionError(
-                    f"tool {signature.name!r}, parameter {name!r}: a model cannot fill it in ({_first_line(cause)}); "
+                    f"tool {signature.name!r}, parameter {name!r}: a model cannot fill it in ({why_no_schema(cause)}); "
                     "what the model must not see belongs in an ActionContext"
                 ) from cause
-        raise ToolDefinitionError(f"tool {signature.name!r}: {_first_line(error)}") from error
+        raise ToolDefinitionError(f"tool {signature.name!r}: {why_no_schema(error)}") from error
 
 
 def _typed_dict_adapter(
@@ -240,7 +240,3 @@ def _summary(problems: Iterable[str]) -> str:
     lines = [bounded(well_formed(line), _LONGEST_PROBLEM) for line in problems]
     more = [f"… and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
     return "\n".join(lines[:_MOST_PROBLEMS] + more)
-
-
-def _first_line(error: BaseException) -> str:
-    return bounded(next(iter(str(error).splitlines()), type(error).__name__), _LONGEST_PROBLEM)

@@ -12,7 +12,7 @@
     ├── ToolError                     raised inside a tool: its text is what the model reads
     │   ├── InvalidArguments          the model's arguments do not fit the tool's schema
     │   ├── ToolTimeout               it took longer than its `timeout`
-    │   └── UnrenderableResult        it was executed, but its result cannot be shown as text
+    │   └── UnrenderableResult        it was executed, but its result is neither text nor JSON
     ├── RunError                      a run did not (yet) come to a result
     │   ├── RunFailed
     │   ├── BudgetExceeded
@@ -101,7 +101,7 @@ class ToolTimeout(ToolError):
 
 
 class UnrenderableResult(ToolError):
-    """The tool was executed, but its result cannot be shown as text. No reason to execute it again."""
+    """The tool was executed, but its result cannot be shown as text or stored as JSON. No reason to execute it again."""
 
 
 class RunError(PawlError):

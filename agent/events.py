@@ -24,6 +24,7 @@ FailureReason = Literal[
     "unusable_reply",  # replies in which no call could be executed, again and again
     "invalid_output",  # results that do not fit the output schema, again and again
     "result_too_large",  # the result is beyond the size of an event
+    "result_not_json",  # the result cannot be stored: it holds what JSON cannot carry
     "outcome_unknown",  # a tool with on_unknown="fail" was cut off
     "unknown_price",  # a money limit without a price
     "worker_lost",  # workers died at this run again and again

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from agent.context import ActionContext, ToolContext
-from agent.errors import InvalidArguments, ToolError, ToolTimeout
+from agent.errors import InvalidArguments, ToolError, ToolTimeout, UnrenderableResult
 from agent.events import Outcome
 from agent.output import OutputSchema, any_json
 from agent.output_validators import validated
@@ -17,7 +17,12 @@ from agent.text import well_formed
 
 @dataclass(frozen=True, slots=True)
 class ToolEnd:
-    """How an execution ended. `result` is what the exit returned, as JSON can carry it; `ms` its milliseconds."""
+    """How an execution ended.
+
+    Attributes:
+        ms: Milliseconds that it took.
+        result: What the exit returned, as JSON can carry it, or why it cannot.
+    """
 
     call: OpenCall
     outcome: Outcome
@@ -58,6 +63,9 @@ async def _outcome(
         if is_exit and program.output is not None:
             return await _handed_in(program.output, value)
         return "ok", render_result(value), any_json(value) if is_exit else None
+    except UnrenderableResult as error:  # the exit has done its work: to call it once more would do it twice
+        problem = UnrenderableResult(redact(str(error)))
+        return ("ok", str(problem), problem) if is_exit else ("error", str(problem), None)
     except ToolError as error:
         return ("unknown" if isinstance(error, ToolTimeout) else "error"), str(error), None
     except Exception as error:

@@ -13,7 +13,7 @@ from agent.context_window import SUMMARY_CHARACTERS, Compaction
 from agent.dialects.base import Calls, Declined, Reading, Unusable
 from agent.dialects.base import Final as FinalText
 from agent.dialects.calls import CUT_OFF, read_calls
-from agent.errors import InvalidArguments, ModelError, ModelUnavailable
+from agent.errors import InvalidArguments, ModelError, ModelUnavailable, UnrenderableResult
 from agent.events import (
     ContextCompacted,
     Event,
@@ -169,7 +169,7 @@ def tool_events(
     """What the end of an execution means: the answer, and the end of the run where the tool is its exit.
 
     Args:
-        result: What a terminal tool returned, as JSON can carry it.
+        result: What a terminal tool returned, as JSON can carry it, or why it cannot.
     """
     long = outcome == "ok" and len(content) > program.context.result_preview and call.call.name != program.exit.name
     returned = ToolReturned(
@@ -208,7 +208,9 @@ def read_events(
 
 
 def completed(output: object) -> RunCompleted | RunFailed:
-    """The end with a result; a result that is too large to be kept is a failure that says so."""
+    """The end with a result; one that cannot be kept is a failure that says so."""
+    if isinstance(output, UnrenderableResult):
+        return RunFailed(reason="result_not_json", error=f"{output}; return what JSON can carry")
     event = RunCompleted(output=output)
     size = len(encode(event))
     if size <= RESULT_LIMIT:
@@ -298,6 +300,8 @@ def _final(text: str, program: Program, step: int) -> Event:
         return ReplyRejected(step=step, reason="unusable_reply", message=reminder)
     try:
         return completed(program.output.to_json(program.output.of_text(text)))
+    except UnrenderableResult as error:
+        return completed(error)
     except InvalidArguments as problem:
         words = f"That is not the result in the asked form. Give it once more, or call `{program.exit.name}` with it."
         return ReplyRejected(step=step, reason="invalid_output", message=bounded(f"{words}\n{problem}", 4000))

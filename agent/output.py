@@ -7,18 +7,17 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cached_property
 from types import NoneType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import from_json, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 from typing_extensions import TypeForm
 
 from agent.arguments import explain
-from agent.errors import AgentDefinitionError, InvalidArguments
-from agent.schema import Schema, schema_of
+from agent.errors import AgentDefinitionError, InvalidArguments, UnrenderableResult
+from agent.schema import Schema, schema_of, why_no_schema
 from agent.text import well_formed, without_fence
 from agent.tools import Tool, build_model_tool
 
@@ -42,6 +41,9 @@ class OutputSchema(Generic[Output]):
             None, …
         validators: Look at a result one after the other before it is one.
 
+    Attributes:
+        schema: JSON Schema of the result.
+
     Raises:
         AgentDefinitionError: No JSON Schema can be made of the type.
     """
@@ -64,16 +66,12 @@ class OutputSchema(Generic[Output]):
                 if self._is_model
                 else create_model("Result", **cast(Any, {FIELD: (output_type, default)}))
             )
+            self.schema: Schema = schema_of(self._adapter)
         except (PydanticSchemaGenerationError, PydanticUserError) as error:
             raise AgentDefinitionError(
                 f"output_schema={self.name}: no JSON Schema can be made of it; use str, a BaseModel or types that pydantic "
-                f"knows ({str(error).partition(chr(10))[0]})"
+                f"knows ({why_no_schema(error)})"
             ) from error
-
-    @cached_property
-    def schema(self) -> Schema:
-        """JSON Schema of the result."""
-        return schema_of(self._adapter)
 
     def of_text(self, text: str) -> Output:
         """The result that a reply in plain text is: the text itself, or the JSON that it holds.
@@ -96,8 +94,15 @@ class OutputSchema(Generic[Output]):
         return result if self._is_model else f'{{"{FIELD}": {result}}}'
 
     def to_json(self, value: Output) -> object:
-        """The result as what JSON can carry, by the names of its fields."""
-        return self._adapter.dump_python(value, mode="json", by_alias=False, round_trip=True)
+        """The result as what JSON can carry, by the names of its fields.
+
+        Raises:
+            UnrenderableResult: The type's own code cannot write it as JSON.
+        """
+        try:
+            return self._adapter.dump_python(value, mode="json", by_alias=False, round_trip=True)
+        except PydanticSerializationError as error:
+            raise UnrenderableResult(f"The result, a {self.name}, cannot be stored as JSON: {error}") from error
 
     def of_json(self, value: object) -> Output:
         """The result as it was before `to_json`.
@@ -135,6 +140,14 @@ def _json_in(text: str) -> str:
 
 
 def any_json(value: object) -> object:
-    """The result of an agent's own terminal tool as what JSON can carry."""
-    plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
-    return json.loads(well_formed(json.dumps(plain, ensure_ascii=False)))
+    """The result of an agent's own terminal tool as what JSON can carry.
+
+    Raises:
+        UnrenderableResult: Not even as texts.
+    """
+    try:
+        plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
+        return json.loads(well_formed(json.dumps(plain, ensure_ascii=False)))
+    except Exception as error:
+        what = f"The result, a {type(value).__name__}, cannot be stored as JSON"
+        raise UnrenderableResult(f"{what}: {type(error).__name__}: {error}") from error

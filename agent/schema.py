@@ -9,11 +9,15 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
+from agent.text import bounded
+
 Schema = dict[str, object]
 
 _LISTS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _SINGLES: Final = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else"})
+
+_LONGEST_REASON: Final = 300
 
 _LARGEST_INLINED: Final = 5_000
 """Schemas that would have more nodes than this when written out keep their references."""
@@ -29,6 +33,12 @@ def schema_of(adapter: "TypeAdapter[Any]") -> Schema:
         PydanticUserError: No schema can be made of the type.
     """
     return _Tidy(cast(Schema, adapter.json_schema(schema_generator=_WholeJsonSchema))).root()
+
+
+def why_no_schema(error: BaseException) -> str:
+    """What is wrong with a type, without pydantic's advice, which would not give it a schema either."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return bounded(line.partition(". Set `arbitrary_types_allowed")[0], _LONGEST_REASON)
 
 
 def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:

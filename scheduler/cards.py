@@ -46,10 +46,11 @@ class AgentCard(BaseModel):
 
         Raises:
             AgentDefinitionError: It has no model.
+            UnknownPriceError: Its own limit of cost could never bite.
         """
         program = agent.program()
         built_in = agent.output is not None
-        return cls(
+        card = cls(
             name=program.name,
             goal=agent.goal[:2000],
             version=agent.version,
@@ -70,6 +71,8 @@ class AgentCard(BaseModel):
             ),
             output_schema=dict(program.exit_specification.parameters) if built_in else None,
         )
+        card.check(agent.budget, None)
+        return card
 
     @classmethod
     def of_bytes(cls, data: bytes) -> "AgentCard":

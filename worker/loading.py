@@ -55,7 +55,7 @@ def _agents_of(target: str) -> list[tuple[str, Agent[object]]]:
         value = getattr(module, attribute, None)
         if not isinstance(value, Agent):
             what = "is not there" if value is None else f"is a {type(value).__name__}, not an Agent"
-            raise ConfigurationError(f"{target}: {attribute!r} {what}")
+            raise ConfigurationError(f"{target}: {attribute!r} {what}{_hidden(module_name)}")
         return [(target, cast("Agent[object]", value))]
     agents = [
         (f"{module_name}:{key}", cast("Agent[object]", value))
@@ -66,7 +66,7 @@ def _agents_of(target: str) -> list[tuple[str, Agent[object]]]:
     if not named:
         nameless = ", ".join(where for where, _ in agents)
         hint = f"{nameless} has no name; give it one with Agent(name=...)" if agents else "declare one at module level"
-        raise ConfigurationError(f"{module_name} holds no agent that can be served: {hint}")
+        raise ConfigurationError(f"{module_name} holds no agent that can be served: {hint}{_hidden(module_name)}")
     return named
 
 
@@ -77,15 +77,26 @@ def _import(module_name: str) -> ModuleType:
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise ConfigurationError(f"{module_name} cannot be imported: {error}") from error
-        own = hiding_file(module_name.partition(".")[0])
-        reason = f"; {own} is hidden by the package of Pawl of the same name: rename it" if own else ""
-        raise ConfigurationError(
-            f"there is no module {module_name} here ({here}) or on the Python path{reason}"
-        ) from error
+        missing = error.name or ""
+        if missing and (module_name == missing or module_name.startswith(f"{missing}.")):
+            words = f"there is no module {module_name} here ({here}) or on the Python path"
+        else:
+            words = f"{module_name} cannot be imported: {error}"
+        raise ConfigurationError(words + _hidden(missing)) from error
+    except SystemExit as error:
+        words = "ends the program when it is imported: put that under `if __name__ == '__main__':`"
+        raise ConfigurationError(f"{module_name} {words}") from error
     except Exception as error:
-        raise ConfigurationError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+        hidden = _hidden(error.name or "") if isinstance(error, ImportError) else ""
+        raise ConfigurationError(
+            f"{module_name} cannot be imported: {type(error).__name__}: {error}{hidden}"
+        ) from error
+
+
+def _hidden(module_name: str) -> str:
+    """What has to be said where a module is not the one that its author meant, else ''."""
+    own = hiding_file(module_name.partition(".")[0])
+    return f"; {own} is hidden by the package of Pawl of the same name: rename it" if own else ""
 
 
 def hiding_file(name: str) -> Path | None:

@@ -1,22 +1,17 @@
 """`pawl` as users start it: processes of their own, in a folder whose files have the names of our packages."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
 from tests.support.servers import Server
-
-ROOT = Path(__file__).parents[2]
-PAWL = Path(sys.executable).with_name("pawl")
+from tests.support.shell import PAWL, Shell
 
 AGENTS = """
 from agent import Agent, tool
@@ -32,48 +27,6 @@ slow = Agent("Wait.", name="slow", model=ScriptedModel([say("At last.")], latenc
 """
 
 HIDING = {"agent.py": "raise SystemExit('the wrong agent')", "worker.py": "raise SystemExit('the wrong worker')"}
-
-
-class Shell:
-    """Runs `pawl` in a folder with a user's files."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder = folder
-        self.environment = {**os.environ, "PAWL_REDIS_URL": url, "PAWL_LOG_FORMAT": "json", "COLUMNS": "200"}
-        self._started: list[subprocess.Popen[str]] = []
-
-    def run(
-        self, *arguments: str, code: int = 0, environment: Mapping[str, str] = MappingProxyType({})
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end."""
-        ended = subprocess.run(
-            [PAWL, *arguments], cwd=self.folder, env={**self.environment, **environment}, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=60, check=False,
-        )  # fmt: skip
-        assert ended.returncode == code, (ended.stdout, ended.stderr)
-        return ended
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Starts a command."""
-        with (self.folder / "log").open("a") as log:
-            process = subprocess.Popen(
-                [PAWL, *arguments], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True,
-                stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        self._started.append(process)
-        return process
-
-    def until(self, text: str) -> None:
-        """Waits until the log says so."""
-        deadline = time.monotonic() + 20
-        while text not in (self.folder / "log").read_text():
-            assert time.monotonic() < deadline, (self.folder / "log").read_text()
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        for process in self._started:
-            process.kill()
-            process.communicate()
 
 
 @pytest.fixture
@@ -146,31 +99,6 @@ def test_run_needs_no_redis(shell: Shell) -> None:
     exceeded = shell.run("run", "shop:calculator", "x", "--max-steps", "0", code=1)
     assert re.fullmatch(r"pawl: run \S+ reached max_steps.*\n", exceeded.stderr)
     assert "several agents: name one, such as shop:calculator" in shell.run("run", "shop", "x", code=2).stderr
-
-
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        ("nowhere", "there is no module nowhere here"),
-        ("shop:sales", "'sales' is not there"),
-        ("json", "json holds no agent that can be served"),
-        ("worker.shop", "worker.py is hidden by the package of Pawl of the same name: rename it"),
-        ("broken", "broken cannot be imported: ZeroDivisionError"),
-        ("twins", "two agents of the name 'twin'; rename one"),
-        ("modelless", "has no model"),
-    ],
-)
-def test_what_cannot_be_served_is_one_line(shell: Shell, target: str, words: str) -> None:
-    for name, text in {
-        "broken": "1 / 0",
-        "twins": "from agent import Agent\na = Agent('x', name='twin')\nb = Agent('x', name='twin')",
-        "modelless": "from agent import Agent\na = Agent('x', name='modelless')",
-    }.items():
-        (shell.folder / f"{name}.py").write_text(text)
-
-    ended = shell.run("worker", target, code=2)
-    assert ended.stderr.startswith("pawl: ")
-    assert (words in ended.stderr, ended.stderr.count("\n"), ended.stdout) == (True, 1, ""), ended.stderr
 
 
 def test_an_unreachable_redis_ends_a_worker_with_one_line(shell: Shell) -> None:

@@ -8,12 +8,13 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field
+from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, field_serializer
 from pydantic_core import from_json, to_json
 
 from agent.agent import Agent
-from agent.errors import AgentDefinitionError, InvalidArguments
+from agent.errors import AgentDefinitionError, InvalidArguments, RunFailed
 from agent.events import RunCompleted, decode, encode
+from agent.models.base import ModelReply
 from agent.models.scripted import ScriptedModel, call, say
 from agent.output import OutputSchema, any_json
 from tests.support import virtual_time
@@ -157,3 +158,41 @@ def test_what_an_agents_own_exit_returns_can_always_be_stored():
     assert kept == {"1": {"x": 1, "y": 2}, "text": "😀 \ufffd", "odd": "odd", "bytes": "_w==", "many": [3]}
     assert from_json(to_json(kept)) == kept
     assert json.loads(encode(RunCompleted(output=kept)))["output"] == kept
+
+
+class Unwritable(BaseModel):
+    value: int
+
+    @field_serializer("value")
+    def written(self, value: int) -> int:
+        raise ValueError(f"no {value} today")
+
+
+@pytest.mark.parametrize("reply", [call("terminate", value=3), say('{"value": 3}')])
+def test_a_result_that_json_cannot_carry_ends_the_run_and_says_why(reply: ModelReply) -> None:
+    """To call the exit once more would help nobody, and would do its work twice."""
+    agent = Agent("Count.", output_schema=Unwritable, model=ScriptedModel([reply, say("unreachable")]))
+
+    with pytest.raises(RunFailed) as failed:
+        virtual_time.run(agent.run("go"))
+    assert failed.value.reason == "result_not_json"
+    assert "no 3 today" in str(failed.value)
+    assert str(failed.value).endswith("return what JSON can carry")
+
+
+class Lock: ...
+
+
+class Locked(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    lock: Lock
+
+
+@pytest.mark.parametrize("output_type", [Lock, Locked, list[Locked]])
+def test_a_type_that_pydantic_cannot_describe_is_refused_without_advice_that_would_not_help(
+    output_type: type[Any],
+) -> None:
+    with pytest.raises(AgentDefinitionError, match="no JSON Schema can be made of it") as refused:
+        OutputSchema(output_type)
+    assert "arbitrary_types_allowed" not in str(refused.value)
