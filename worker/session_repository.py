@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_core import to_json
 
 from agent.conversation import ContextState
-from agent.documents.messages import Message, message_of
+from agent.documents.messages import Message
 from agent.documents.runtime_sessions import (
     MOVER,
     TRACE,
@@ -25,7 +25,7 @@ from agent.documents.runtime_sessions import (
     Session,
     StoredCheckpoint,
     StoredEvent,
-    earlier_run,
+    messages_of,
     moment,
     stored_events,
 )
@@ -151,8 +151,7 @@ class StoredSessions:
     async def list_messages(self, session_id: str) -> list[Message]:
         messages: list[Message] = []
         for record in await self._runs_of(session_id):
-            said = earlier_run(record.id, await self._recorded(record.id)).messages
-            messages += [message_of(message) for message in said]
+            messages += messages_of(await self._recorded(record.id))
         return messages
 
     async def answer(self, run_id: str, answer: Answer) -> None:

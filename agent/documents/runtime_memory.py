@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.budget import Reservation
 from agent.context import RunIdentity
 from agent.conversation import NO_CONTEXT, ContextState
-from agent.documents.messages import Message, message_of
+from agent.documents.messages import Message
 from agent.documents.runtime_sessions import (
     ENDED,
     MOVER,
@@ -20,6 +20,7 @@ from agent.documents.runtime_sessions import (
     StoredCheckpoint,
     StoredEvent,
     earlier_run,
+    messages_of,
     moment,
     stored_events,
 )
@@ -125,11 +126,7 @@ class MemorySessionRepository:
         return StoredCheckpoint(run_id, head.seq, head, moment(run.journal.events[-1].at))
 
     async def list_messages(self, session_id: str) -> list[Message]:
-        return [
-            message_of(message)
-            for run in self._runs_of(session_id)
-            for message in earlier_run(run.identity.run_id, run.journal.events).messages
-        ]
+        return [message for run in self._runs_of(session_id) for message in messages_of(run.journal.events)]
 
     async def answer(self, run_id: str, answer: Answer) -> None:
         run = self._runs[run_id]

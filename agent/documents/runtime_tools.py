@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,7 +78,7 @@ class SessionContext(ActionContext):
 class ToolRegistry:
     """The tools of a runtime: objects, functions, or tools of the engine's own, by name."""
 
-    def __init__(self, tools: tuple[Tool | core.Tool | Callable[..., object], ...] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool | core.Tool | Callable[..., object]] = ()) -> None:
         self.actions = ActionRegistry()
         for tool in tools:
             self.register(tool)
