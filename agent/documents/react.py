@@ -28,7 +28,7 @@ from agent.rendering import render_result
 from agent.tokens import estimate
 from agent.toolbox import file_tools
 from agent.toolbox.arithmetic import calculate
-from agent.tools import tool, tool_of
+from agent.tools import Tool, tool, tool_of
 
 if TYPE_CHECKING:
     from agent.program import Program
@@ -54,7 +54,7 @@ def calculator(expression: str) -> int | float:
     return calculate(expression)
 
 
-Tools = Mapping[str, Callable[..., object]]
+Tools = Mapping[str, Callable[..., object] | Tool]
 
 AVAILABLE_TOOLS: Final[Tools] = {"read_file": read_file, "calculator": calculator}
 
@@ -122,7 +122,7 @@ class SimpleAgent:
 
     Args:
         client: The model, by name or as a client; otherwise Qwen, with the key of `AI_DASHSCOPE_API_KEY`.
-        tools: Functions by name.
+        tools: Functions, or tools, by name.
         say: Takes the lines that tell what happens.
 
     Attributes:
