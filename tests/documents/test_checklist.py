@@ -14,7 +14,7 @@ WITHOUT_A_TEST_HERE = {
 }
 
 
-def tests_by_item() -> dict[int, list[str]]:
+def named_in_tests() -> dict[int, list[str]]:
     """The tests that name each item in their docstring."""
     found: dict[int, list[str]] = defaultdict(list)
     for path in sorted(HERE.glob("test_*.py")):
@@ -26,12 +26,12 @@ def tests_by_item() -> dict[int, list[str]]:
 
 
 def test_every_item_is_named() -> None:
-    named = set(tests_by_item()) | set(WITHOUT_A_TEST_HERE)
+    named = set(named_in_tests()) | set(WITHOUT_A_TEST_HERE)
 
     assert sorted(set(ITEMS) - named) == []
     assert sorted(named - set(ITEMS)) == []
 
 
 def test_what_has_a_test_needs_no_excuse() -> None:
-    assert set(WITHOUT_A_TEST_HERE) & set(tests_by_item()) == set()
+    assert set(WITHOUT_A_TEST_HERE) & set(named_in_tests()) == set()
     assert all(line.startswith(f"item {number}: ") for number, line in WITHOUT_A_TEST_HERE.items())
