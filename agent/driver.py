@@ -11,7 +11,7 @@ import random
 from collections.abc import Coroutine, Sequence
 from typing import Final
 
-from agent.budget import Amount, Breach, Budget, Elapsed, Reservation, Usage, left, wall_ms_left
+from agent.budget import Amount, Budget, Elapsed, Reservation, Usage, left, wall_ms_left
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.context_window import summary_request
 from agent.conversation import ContextState
@@ -140,6 +140,7 @@ class Driver:
         active_ms = self._active_ms()
         if lost is not None:
             self._happened(lost_call_events(self.state, lost, active_ms=active_ms))
+            self._charge = lost.as_usage()
         if self.state.exchange is not None:
             answers, again = doubtful(self.state.exchange, self._program, active_ms=active_ms)
             self._happened(answers)
@@ -286,8 +287,7 @@ class Driver:
         if news.cancel:
             self._absorb(Cancel(news.cancel))
         elif news.over:
-            breach = Breach(news.over, "its limit", "no more")
-            self._happened([exceeded(self.state, breach)])
+            self._happened([exceeded(self.state, news.over)])
 
     def _absorb(self, message: Message) -> None:
         """Turns a message into events, folded at once. Behind the end of a run nothing happens any more."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from agent.budget import Budget, Reservation, Usage
+from agent.budget import Breach, Budget, Reservation, Usage
 from agent.conversation import ContextState
 from agent.events import Event, Recorded, RequestOpened
 from agent.requests import Answer
@@ -29,7 +29,8 @@ class Commit:
         to: The status behind the commit; all but `running` end the activation.
         wait, delay_ms: For `queued` and `waiting`: what for, and milliseconds until it is due (None: no deadline).
         opening: The model call that starts once this is acknowledged.
-        charge: What the model call that was open turned out to use; None where none was open.
+        charge: What the model call that was open turned out to use, also one that an earlier activation left open; None where
+            none was open.
         marks: Tool calls that start once this is acknowledged (STARTED) or are planned, by their key; None takes a mark away.
         requests: What a person is asked from now on.
         acknowledged: How many inbox entries these events contain.
@@ -58,13 +59,13 @@ class News:
     Attributes:
         cancel: Why the run shall end ('' : it shall not).
         arrived: What came into the inbox, in order: limits to add on top, and answers to requests.
-        over: The ledger that has no room for the opening; it was not granted.
+        over: The limit shared with other runs that has no room for the opening; it was not granted.
         stayed: The run did not leave `running` as asked, since news came first.
     """
 
     cancel: str = ""
     arrived: Sequence[Budget | Answer] = ()
-    over: str = ""
+    over: Breach | None = None
     stayed: bool = False
 
 

@@ -37,7 +37,7 @@ def error_of(event: Event, run_id: str) -> RunError | None:
         case FailureEnd(reason=reason, error=error, partial=partial):
             return RunFailed(f"run {run_id} failed ({reason}): {error}", run_id=run_id, reason=reason, partial=partial)
         case BudgetEnd(limit=limit, used=used, allowed=allowed, partial=partial):
-            words = f"run {run_id} reached {limit} (used {used} of {allowed}); resume it with a larger budget"
+            words = f"run {run_id} reached {limit} (used {used} of {allowed}): raise the limit and resume it"
             return BudgetExceeded(words, run_id=run_id, limit=limit, partial=partial)
         case CancelEnd(reason=reason):
             return RunCancelled(f"run {run_id} was cancelled ({reason})", run_id=run_id)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RunHandle,
         RunInfo,
         RunPage,
+        TenantUsage,
         UnknownAgentWarning,
         UsageRow,
     )
@@ -40,6 +41,7 @@ __all__ = [
     "RunPage",
     "Settings",
     "Status",
+    "TenantUsage",
     "UnknownAgentWarning",
     "UsageRow",
     "WorkerInfo",

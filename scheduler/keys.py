@@ -67,14 +67,14 @@ OTHERS = {
     "swept-at": (Life.FIXED, "string: ms of the last sweep"),
     "fsync": (Life.FIXED, "string: written to wait for the disk or a replica behind everything before it"),
     "cards": (Life.FIXED, "hash: agent -> what workers published of it"),
-    "usage": (Life.LEDGER, "hash by day: used:<field>, held:<field>, limit:<field>"),
-    "tenant": (Life.FIXED, "hash by tenant: likewise"),
+    "usage": (Life.LEDGER, "hash by day: used:<field>"),
+    "tenant": (Life.FIXED, "hash by tenant: used:<field>, held:<field>, limit:<field>"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A hash of counters: `used:<field>`, `held:<field>` and, where there is one, `limit:<field>`."""
+    """A hash of counters: `used:<field>`; and, where there are limits, `held:<field>` and `limit:<field>`."""
 
     key: str
     life: Life

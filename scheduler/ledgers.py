@@ -36,11 +36,17 @@ class Ledgers:
         """What a tenant used, holds and may use, by field."""
         return await self._read(self._keys.tenant(tenant))
 
-    async def limit_tenant(self, tenant: str, field: str, limit: int | None) -> None:
-        """From now on a reservation that would exceed `limit` is refused; None: no limit."""
+    async def limit_tenant(self, tenant: str, limits: Mapping[str, int | None]) -> None:
+        """From now on a reservation that would exceed one of these limits, by field, is refused; None: no limit."""
         key = self._keys.tenant(tenant).key
-        command: Command = ("HDEL", key, f"limit:{field}") if limit is None else ("HSET", key, f"limit:{field}", limit)
-        await ask(self._redis, command)
+        given = [part for field, limit in limits.items() if limit is not None for part in (f"limit:{field}", limit)]
+        gone = [f"limit:{field}" for field, limit in limits.items() if limit is None]
+        commands: list[Command] = []
+        if given:
+            commands.append(("HSET", key, *given))
+        if gone:
+            commands.append(("HDEL", key, *gone))
+        await ask(self._redis, *commands)
 
     async def _read(self, ledger: Ledger) -> Mapping[str, Counter]:
         (found,) = await ask(self._redis, ("HGETALL", ledger.key))

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from agent.errors import BrokenRecord, RunNotFound
 from scheduler.keys import unscoped
 from scheduler.lifecycle import ENDED, Status
+from scheduler.replies import Over, read_over
 from scheduler.wire import Value, array, blob, number, pairs, text
 
 SCHEMA = 1
@@ -37,7 +38,7 @@ class RunRecord:
         fence: How often it was claimed; `token`: its owner's proof; `worker`: the owner. Both empty unless it is running.
         rev: Commits so far; `last`: the nonce of the latest; `seq`: events so far; `step`: the step it stands at.
         open: The model call under way, or left open by an owner that is gone, after its token; `hold`: its reservations.
-        over: The ledger that refused the last reservation.
+        over: The limit of a ledger that refused the last reservation.
         cancel: Why it was asked to end; `forgotten`: it is no part of its session's memory.
         behind: It stands behind the active run of its session.
         crashes: At this step; `crashes_total`: in all.
@@ -71,7 +72,7 @@ class RunRecord:
     state: bytes
     open: bytes
     hold: tuple[Held, ...]
-    over: str
+    over: Over | None
     limits: bytes
     cancel: str
     forgotten: bool
@@ -147,7 +148,7 @@ def parse_record(run: str, fields: Mapping[bytes, bytes]) -> RunRecord:
         state=read.blob("state"),
         open=read.blob("open"),
         hold=read.each("hold", _hold),
-        over=read.text("over"),
+        over=read.each("over", read_over),
         limits=read.blob("limits"),
         cancel=read.text("cancel"),
         forgotten=bool(read.text("forgotten")),

@@ -86,12 +86,22 @@ class Claimed:
     inbox: tuple[InboxEntry, ...]
 
 
+class Over(NamedTuple):
+    """A limit of a ledger that left no room for what was to be held, and how much of it was used and held."""
+
+    ledger: str
+    field: str
+    used: int
+    held: int
+    limit: int
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
     """`done`, or `already` for a commit sent again.
 
-    `own`: the run is still this owner's, and running: a park was declined if one was asked for. `over`: the ledger that had
-    no room for the hold, or ''. `promoted`: the session's next run, to be rung, or ''. `inbox`: what was not yet consumed.
+    `own`: the run is still this owner's, and running: a park was declined if one was asked for. `over`: the limit that left
+    no room for the hold. `promoted`: the session's next run, to be rung, or ''. `inbox`: what was not yet consumed.
     """
 
     code: str
@@ -100,7 +110,7 @@ class Committed:
     rev: int
     seq: int
     cancel: str
-    over: str
+    over: Over | None
     promoted: str
     now: int
     inbox: tuple[InboxEntry, ...]
@@ -206,7 +216,7 @@ def read_committed(reply: Reply) -> Committed | Behind | Refused:
         return read_refused(reply)
     _, own, status, rev, seq, cancel, over, promoted, now, inbox = reply
     return Committed(
-        code, own == 1, Status(text(status)), number(rev), number(seq), text(cancel), text(over), text(promoted),
+        code, own == 1, Status(text(status)), number(rev), number(seq), text(cancel), read_over(text(over)), text(promoted),
         number(now), read_inbox(inbox) if inbox else (),
     )  # fmt: skip
 
@@ -240,6 +250,14 @@ def read_swept(reply: Reply) -> Swept:
 
 def read_deferred(reply: Reply) -> Deferred | Refused:
     return Deferred(number(reply[1])) if reply[0] == b"deferred" else read_refused(reply)
+
+
+def read_over(stored: str) -> Over | None:
+    """A limit as it is stored: ledger, field, used, held, limit. Raises ValueError."""
+    if not stored:
+        return None
+    ledger, field, used, held, limit = stored.split("\n")
+    return Over(ledger, field, int(used), int(held), int(limit))
 
 
 def read_asks(value: Value) -> dict[str, Ask]:

@@ -23,6 +23,7 @@ from scheduler.lifecycle import Status
 from scheduler.replies import Behind, Claimed, Committed, InboxEntry, Refused
 from scheduler.scripting import ScriptCall
 from scheduler.scripts import Scripts
+from scheduler.tenants import breach_of
 from worker.batches import Batches
 from worker.durability import Durability
 from worker.failpoints import reach
@@ -67,7 +68,7 @@ class RedisJournal:
         self._claimed_at = time.monotonic()
         self._tenant = claimed.tenant
         self._has_session = bool(claimed.session)
-        self._ledger_fields = {metric: json.dumps([claimed.agent, model, claimed.tenant, metric]) for metric in METRICS}
+        self._day_fields = {metric: json.dumps([claimed.agent, model, claimed.tenant, metric]) for metric in METRICS}
         self._open: Reservation | None = None
         self._stated = False  # the first commit says so itself: what an earlier owner left open is not open any more
         self._hold: list[Entry] = []
@@ -113,7 +114,7 @@ class RedisJournal:
         return News(
             cancel=committed.cancel,
             arrived=arrivals_of(committed.inbox),
-            over=f"the limit of tenant {self._tenant}" if committed.over else "",
+            over=breach_of(self._tenant, committed.over) if committed.over else None,
             stayed=committed.own and commit.to != "running",
         )
 
@@ -153,7 +154,7 @@ class RedisJournal:
         return f"{self._lease.token}/{self._rev}"
 
     def _call(self, commit: Commit) -> CommitCall:
-        settled = self._entries(commit.charge) if commit.charge else []
+        settled = self._settled(commit.charge) if commit.charge else []
         opening = self._opening(commit)
         stepped = commit.checkpoint.step != self._step
         self._step = commit.checkpoint.step
@@ -191,19 +192,26 @@ class RedisJournal:
         if commit.opening is None:
             self._hold = []
             return b""
-        self._hold = self._entries(commit.opening.as_usage())
+        self._hold = self._of_tenant(commit.opening.as_usage())
         return commit.opening.model_dump_json(exclude_defaults=True).encode()
 
-    def _entries(self, usage: Usage) -> list[Entry]:
-        """The amounts of a model call, for the ledger of the day and for the tenant's."""
+    def _settled(self, charge: Usage) -> list[Entry]:
+        """What a model call used, for the ledger of the day and for the tenant's.
+
+        A call that an earlier owner left open was charged to the tenant when the run was taken from that owner, but not to
+        the day: a day has no limits, so that nothing is held on it.
+        """
         today = self._scripts.keys.usage(datetime.now(UTC).date())
-        amounts = [(metric, amount) for metric in METRICS if (amount := getattr(usage, metric))]
-        entries = [Entry(today, self._ledger_fields[metric], amount) for metric, amount in amounts]
-        if self._tenant:
-            ledger = self._scripts.keys.tenant(self._tenant)
-            entries += [Entry(ledger, metric, amount) for metric, amount in amounts]
-            entries.append(Entry(ledger, "total_tokens", usage.total_tokens))
-        return entries
+        entries = [Entry(today, self._day_fields[metric], amount) for metric, amount in _amounts(charge)]
+        return entries if self._open is None else [*entries, *self._of_tenant(charge)]
+
+    def _of_tenant(self, usage: Usage) -> list[Entry]:
+        """What a model call uses, for the tenant's ledger."""
+        if not self._tenant:
+            return []
+        ledger = self._scripts.keys.tenant(self._tenant)
+        entries = [Entry(ledger, metric, amount) for metric, amount in _amounts(usage)]
+        return [*entries, Entry(ledger, "total_tokens", usage.total_tokens)]
 
     async def _send(self, call: CommitCall) -> Committed:
         """Sends a commit until it is answered. Only the answer `stale` means that the run is lost."""
@@ -242,6 +250,10 @@ class RedisJournal:
 
 
 METRICS: Final = ("model_calls", "unpriced_calls", "input_tokens", "output_tokens", "cost_nanousd")
+
+
+def _amounts(usage: Usage) -> list[tuple[str, int]]:
+    return [(metric, amount) for metric in METRICS if (amount := getattr(usage, metric))]
 
 
 def arrivals_of(inbox: tuple[InboxEntry, ...]) -> tuple[Budget | Answer, ...]:

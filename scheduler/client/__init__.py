@@ -7,6 +7,7 @@ from scheduler.client.events import EventReader
 from scheduler.client.handle import RunHandle
 from scheduler.client.run_info import Request, RunInfo
 from scheduler.client.usage import UsageRow
+from scheduler.tenants import TenantUsage
 
 __all__ = [
     "AsyncClient",
@@ -17,6 +18,7 @@ __all__ = [
     "RunHandle",
     "RunInfo",
     "RunPage",
+    "TenantUsage",
     "UnknownAgentWarning",
     "UsageRow",
 ]

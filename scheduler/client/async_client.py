@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from agent.agent import Agent
 from agent.budget import Budget
@@ -23,6 +23,7 @@ from scheduler.client.submission import Priority, Submission, Target, new_run
 from scheduler.client.usage import UsageRow, rows_of
 from scheduler.deployment import Deployment
 from scheduler.inputs import NewRun
+from scheduler.keys import name
 from scheduler.lifecycle import Status
 from scheduler.listing import Query
 from scheduler.replies import Created
@@ -31,6 +32,7 @@ from scheduler.run_ids import new_run_id
 from scheduler.scripting import run_many
 from scheduler.sessions import OnBusy
 from scheduler.settings import Settings
+from scheduler.tenants import TenantLimits, TenantUsage, stored_limits, tenant_usage_of
 
 Output = TypeVar("Output")
 
@@ -239,6 +241,24 @@ class AsyncClient:
         for day in (today - timedelta(days=back) for back in range(days)):
             rows += rows_of(day, await services.ledgers.usage(day))
         return rows
+
+    async def limit_tenant(self, tenant: str, **limits: Unpack[TenantLimits]) -> None:
+        """Limits what all runs of a tenant may use together, of all that they ever used: a model call that would go beyond a
+        limit is not made, and its run ends as `budget_exceeded`. Once the limit is raised, `resume` lets it go on.
+
+        Args:
+            limits: Such as `max_total_tokens=10_000` or `max_cost_usd="5"`; None takes a limit away; others stay as they are.
+                With `max_cost_usd` no call is made whose price is not known.
+
+        Raises:
+            ConfigurationError: There is no such limit, or the tenant's name or an amount cannot be used.
+        """
+        stored = stored_limits(limits)
+        await (await self._services()).ledgers.limit_tenant(name("tenant", tenant), stored)
+
+    async def tenant(self, tenant: str) -> dict[str, TenantUsage]:
+        """What the runs of a tenant have used since its first, by the names of the limits there are."""
+        return tenant_usage_of(await (await self._services()).ledgers.tenant(name("tenant", tenant)))
 
     async def workers(self) -> list[WorkerInfo]:
         """The worker processes."""

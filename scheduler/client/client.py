@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from agent.agent import Agent
 from agent.budget import Budget
@@ -18,6 +18,7 @@ from scheduler.lifecycle import Status
 from scheduler.rq_bridge import WorkerInfo
 from scheduler.sessions import OnBusy
 from scheduler.settings import Settings
+from scheduler.tenants import TenantLimits, TenantUsage
 
 Output = TypeVar("Output")
 
@@ -145,6 +146,14 @@ class Client:
     def usage(self, *, days: int = 1) -> list[UsageRow]:
         """What was used today and on the days before, `days` in all (UTC); the newest first."""
         return PORTAL.run(self._client.usage(days=days))
+
+    def limit_tenant(self, tenant: str, **limits: Unpack[TenantLimits]) -> None:
+        """Limits what all runs of a tenant may use together, of all that they ever used; None takes a limit away."""
+        PORTAL.run(self._client.limit_tenant(tenant, **limits))
+
+    def tenant(self, tenant: str) -> dict[str, TenantUsage]:
+        """What the runs of a tenant have used since its first, by the names of the limits there are."""
+        return PORTAL.run(self._client.tenant(tenant))
 
     def workers(self) -> list[WorkerInfo]:
         """The worker processes."""

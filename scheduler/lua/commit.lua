@@ -96,8 +96,9 @@ if model_call ~= 'keep' then
   set(record, 'over', '')
 end
 for i = 1, #settled, 3 do call('HINCRBY', settled[i], 'used:' .. settled[i + 1], settled[i + 2]) end
--- The first ledger that has no room for what is to be held, or ''.
-local function ledger_that_is_full()
+
+-- The first limit that leaves no room for what is to be held: ledger, field, what is used and held, the limit. Nil: none.
+local function breached_limit()
   local i = 1
   while hold[i] do
     local ledger, first, limits = hold[i], i, {}
@@ -109,21 +110,21 @@ local function ledger_that_is_full()
       if limit then
         local field, amount = hold[first + 3 * n - 2], hold[first + 3 * n - 1]
         local known = call('HMGET', ledger, 'used:' .. field, 'held:' .. field)
-        if (known[1] or 0) + (known[2] or 0) + amount > tonumber(limit) then return ledger end
+        local used, on_hold = known[1] or 0, known[2] or 0
+        if used + on_hold + amount > tonumber(limit) then return { ledger, field, used, on_hold, limit } end
       end
     end
   end
-  return ''
 end
 
 if model_call == 'open' and to == 'running' then
-  local over = ledger_that_is_full()
-  if over == '' then
+  local over = breached_limit()
+  if not over then
     for i = 1, #hold, 3 do call('HINCRBY', hold[i], 'held:' .. hold[i + 1], hold[i + 2]) end
     set(record, 'hold', table.concat(hold, '\n'))
     set(record, 'open', token .. ' ' .. open)
   else
-    set(record, 'over', over)
+    set(record, 'over', table.concat(over, '\n'))
   end
 end
 for i = 1, #lives, 2 do call('PEXPIRE', lives[i], lives[i + 1]) end

@@ -9,6 +9,7 @@ import pytest
 from scheduler.inputs import Entry
 from scheduler.keys import Ledger
 from scheduler.lifecycle import Status
+from scheduler.replies import Over
 from tests.support.runs import Desk
 
 DAY = date(2026, 1, 2)
@@ -59,22 +60,25 @@ def test_what_does_not_fit_is_not_held_but_what_was_paid_is_kept(desk: Desk) -> 
         hold=[Entry(day, "tokens", 60), Entry(tenant, "cost", 1), Entry(tenant, "tokens", 60)],
     )
 
-    assert (answer.over, answer.own) == (tenant.key, True)
+    over = Over(tenant.key, "tokens", used=100, held=0, limit=150)
+    assert (answer.over, answer.own) == (over, True)
     assert desk.event_bodies("0-a")[-1] == b"reply"
     assert counters(desk, tenant) == {"used:tokens": 100, "limit:tokens": 150, "limit:cost": 10}
     assert counters(desk, day) == {}
-    assert (desk.record("0-a").open, desk.record("0-a").hold, desk.record("0-a").over) == (b"", (), tenant.key)
-    assert owner.commit(open=b"2", hold=[Entry(tenant, "tokens", 50)]).over == ""
+    assert (desk.record("0-a").open, desk.record("0-a").hold, desk.record("0-a").over) == (b"", (), over)
+    assert owner.commit(open=b"2", hold=[Entry(tenant, "tokens", 50)]).over is None
 
 
 def test_runs_share_what_their_tenant_may_use(desk: Desk) -> None:
+    """case-115"""
     tenant = desk.keys.tenant("t")
     desk.redis.hset(tenant.key, "limit:tokens", 10_000)
     owners = [desk.running(f"0-{number}") for number in range(20)]
 
     answers = [owner.commit(open=b"{}", hold=[Entry(tenant, "tokens", 2_000)]) for owner in owners]
 
-    assert [answer.over == "" for answer in answers].count(True) == 5
+    assert [answer.over is None for answer in answers].count(True) == 5
+    assert {answer.over for answer in answers[5:]} == {Over(tenant.key, "tokens", used=0, held=10_000, limit=10_000)}
 
 
 def test_a_refusal_is_said_again_when_the_commit_is_sent_again(desk: Desk) -> None:
@@ -84,7 +88,8 @@ def test_a_refusal_is_said_again_when_the_commit_is_sent_again(desk: Desk) -> No
 
     first, again = desk.do(call), desk.do(call)
 
-    assert (getattr(first, "over", None), getattr(again, "over", None)) == (tenant.key, tenant.key)
+    over = Over(tenant.key, "tokens", used=0, held=0, limit=10)
+    assert (getattr(first, "over", None), getattr(again, "over", None)) == (over, over)
 
 
 def test_a_crash_is_charged_as_reserved(desk: Desk) -> None:

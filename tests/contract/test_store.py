@@ -233,9 +233,8 @@ def test_usage_by_day_and_tenant(stage: Stage) -> None:
 
     async def scene(store: Store) -> tuple[dict[str, Counter], dict[str, Counter], dict[str, Counter]]:
         ledgers = Ledgers(store.redis, store.keys)
-        await ledgers.limit_tenant("t", "tokens", 100)
-        await ledgers.limit_tenant("t", "calls", 5)
-        await ledgers.limit_tenant("t", "calls", None)
+        await ledgers.limit_tenant("t", {"tokens": 50, "calls": 5})
+        await ledgers.limit_tenant("t", {"tokens": 100, "calls": None})
         owner = desk.running("0-a")
         owner.commit(settled=[Entry(day, "calc:tokens", 7)], open=b"{}", hold=[Entry(tenant, "tokens", 30)])
         usage = dict(await ledgers.usage(date(2026, 1, 2)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.agent import Agent
-from agent.budget import Budget, Usage
+from agent.budget import Breach, Budget, Usage
 from agent.context import RunIdentity
 from agent.driver import Driver
 from agent.errors import LeaseLost, ModelUnavailable
@@ -249,11 +249,12 @@ def test_a_cancel_that_meets_a_parking_run_wins():
 
 def test_a_ledger_without_room_ends_the_run_before_the_call():
     world, agent = world_of([call("pay"), say("done")])
-    journal = RecordingJournal(world.record, news=[News(), News(), News(over="tenant acme")])
+    breach = Breach("max_total_tokens of tenant acme", "9000", "10000")
+    journal = RecordingJournal(world.record, news=[News(), News(), News(over=breach)])
     assert drive(agent, world.record, journal=journal) == Departure("budget_exceeded")
     assert world.asked == [1]
     (end,) = world.record.all_of(RunBudgetExceeded)
-    assert end.limit == "tenant acme"
+    assert (end.limit, end.used, end.allowed) == ("max_total_tokens of tenant acme", "9000", "10000")
 
 
 def test_news_from_before_the_activation_are_dealt_with_first():

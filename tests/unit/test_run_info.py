@@ -24,7 +24,7 @@ QUEUED = RunRecord(
     id="0-1", status=Status.QUEUED, schema=1, agent="support", session="s", tenant="t", queue="default",
     idempotency_key="", digest="", metadata=b'{"mail": 42}', created_at=CREATED, wait="", reason="", moves=1,
     status_at=CREATED, expires_at=None, fence=0, token="", worker="", rev=0, last="", seq=1, step=0, state=b"", open=b"", hold=(),
-    over="", limits=b'{"max_steps": 10}', cancel="", forgotten=False, behind=False, crashes=0, crashes_total=0, rings=0,
+    over=None, limits=b'{"max_steps": 10}', cancel="", forgotten=False, behind=False, crashes=0, crashes_total=0, rings=0,
     not_before=None, deferrals=0, mirror_status="", epoch="",
 )  # fmt: skip
 
