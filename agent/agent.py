@@ -224,6 +224,7 @@ class Agent(Generic[Output]):
                 model=self.model,
                 dialect=self._dialect,
                 overhead=0,
+                budget=self.budget,
                 **self._options,
             )
             self._program = without_overhead.with_overhead(self._dialect.overhead(without_overhead))

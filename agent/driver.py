@@ -138,6 +138,8 @@ class Driver:
     def _take_over(self, lost: Reservation | None) -> None:
         """Says what has to be said before anything new: a lost model call is charged, calls in doubt are decided."""
         active_ms = self._active_ms()
+        if not self.state.has_budget:
+            self._happened([BudgetChanged(budget=self._program.budget, active_ms=active_ms)])
         if lost is not None:
             self._happened(lost_call_events(self.state, lost, active_ms=active_ms))
             self._charge = lost.as_usage()
@@ -186,7 +188,7 @@ class Driver:
                 self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
                 left_ms = self._wall_ms_left()
                 return Release("waiting", "waiting", "rate_limit", ms if left_ms is None else min(ms, left_ms))
-            return Pause(ms) if self._timer is None else Hold()
+            return Pause(self._at_most_active(ms)) if self._timer is None else Hold()
         if self._asked is not None:
             return Hold()
         intent = decide(self.state, self._program, self._identity.run_id, self._elapsed())
@@ -331,8 +333,8 @@ class Driver:
                 self._asked = None
             case Leave():
                 self._leave = message
-            case Look():
-                self._curious = True
+            case Look(unread=unread):
+                self._curious = unread > self._consumed
 
     def _model_ended(self, first: Event) -> None:
         if isinstance(first, ModelReplied | ContextCompacted):
@@ -417,6 +419,11 @@ class Driver:
     def _budget_left(self) -> dict[str, Amount]:
         head = self.state.head
         return left(head.budget, head.usage, head.step, self._elapsed())
+
+    def _at_most_active(self, ms: int) -> int:
+        """A wait here is no longer than the active time that is left."""
+        limit = self.state.head.budget.max_active_seconds
+        return ms if limit is None else max(min(ms, int(limit * 1000) - self._active_ms()), 0)
 
     def _wall_ms_left(self) -> int | None:
         return wall_ms_left(self.state.head.budget, self._elapsed())

@@ -15,6 +15,9 @@ from agent.context import ActionContext, ToolContext
 from agent.errors import ToolError, ToolTimeout
 from agent.tools import Tool
 
+DEFAULT_THREADS: Final = 64
+"""Sync tools that run at once in a process, where neither the agent nor the settings say."""
+
 MOST_ITEMS: Final = 1_000
 """How many items of a generator are taken; the list then ends with a text that says so."""
 
@@ -27,11 +30,11 @@ class Environment:
     """Executes tools: async functions on the event loop, all others in threads. Subclass it to change how.
 
     Args:
-        threads: How many sync tools may run at once in a process.
+        threads: How many sync tools may run at once in a process; None: as the worker's settings say, else 64.
     """
 
-    def __init__(self, *, threads: int = 64) -> None:
-        self._threads = threads
+    def __init__(self, *, threads: int | None = None) -> None:
+        self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._process = 0
 
@@ -104,7 +107,7 @@ class Environment:
     def _threads_of_this_process(self) -> ThreadPoolExecutor:
         """The pool; a forked child has none of its parent's threads and makes its own."""
         if self._pool is None or self._process != os.getpid():
-            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="tool")
+            self._pool = ThreadPoolExecutor(self.threads or DEFAULT_THREADS, thread_name_prefix="tool")
             self._process = os.getpid()
         return self._pool
 

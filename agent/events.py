@@ -64,12 +64,12 @@ class Event(BaseModel):
 
 
 class RunCreated(Event):
-    """A run was accepted."""
+    """A run was accepted. Without a `budget` the agent's own holds, once a worker says what that is."""
 
     type = "run_created"
     agent: str
     task: str
-    budget: Budget
+    budget: Budget | None = None
     session: str = ""
     tenant: str = ""
     metadata: dict[str, object] = {}

@@ -41,7 +41,9 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Something has come in for the run: a commit, even an empty one, brings it."""
+    """So much is unread in the inbox. If that is more than the driver has heard, a commit, even an empty one, brings it."""
+
+    unread: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from agent.aside import reader_tool
+from agent.budget import Budget
 from agent.context_window import ContextManager
 from agent.dialects.base import Dialect
 from agent.environment import Environment
@@ -16,6 +17,7 @@ from agent.text import bounded
 from agent.tools import Tool
 
 _WHOLE: Final = ContextManager()
+_NO_BUDGET: Final = Budget()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,7 @@ class Program:
         output: The schema of the result; None where the agent's own terminal tool gives it.
         overhead: Estimated tokens of a request beside its messages.
         context: How much of a conversation the model reads.
+        budget: The limits of a run that came without any.
         parallel: The most tool calls of one run at once.
         max_attempts: Attempts to get one reply, before the run fails.
         max_unusable: Replies in a row of which nothing could be used, before the run fails.
@@ -49,6 +52,7 @@ class Program:
     dialect: Dialect
     overhead: int
     context: ContextManager = _WHOLE
+    budget: Budget = _NO_BUDGET
     parallel: int = 8
     max_attempts: int = 6
     max_unusable: int = 4

@@ -20,11 +20,12 @@ from agent.events import (
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """One tool call of a step; `ms` are milliseconds."""
+    """One tool call of a step; `ms` are milliseconds, `content` is what the model reads."""
 
     name: str
     outcome: str
     ms: int
+    content: str = ""
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class StepReport:
         cost_nanousd: None where the price is not known.
         queued_ms: Milliseconds from being due to being claimed; only at an activation's first step.
         model_ms, tools_ms, commit_ms: Milliseconds that went into each.
+        text: What the model wrote beside its calls. For logs that were asked to hold texts.
         budget_left: What is left of every limit that the run has, by the limit's name.
     """
 
@@ -54,6 +56,7 @@ class StepReport:
     commit_ms: int = 0
     budget_left: Mapping[str, Amount] = field(default_factory=dict[str, Amount])
     error: str | None = None
+    text: str | None = None
 
 
 class Observer(Protocol):
@@ -107,6 +110,7 @@ class StepReporter:
                     attempt=self._attempt,
                     model=event.model,
                     finish_reason=event.finish_reason,
+                    text=event.content,
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,
                     cost_nanousd=None if usage.unpriced_calls else usage.cost_nanousd,
@@ -115,7 +119,7 @@ class StepReporter:
                 self._attempt = 1
             case ToolReturned():
                 report = self._report(int(event.call.partition(".")[0]))
-                report.tools.append(ToolReport(event.name, event.outcome, event.ms))
+                report.tools.append(ToolReport(event.name, event.outcome, event.ms, event.content))
                 report.tools_ms = max(event.active_ms - self._replied_at, 0) if self._replied_at else event.ms
             case ModelFailed():
                 report = self._report(event.step)

@@ -192,6 +192,7 @@ class RunState:
         context: What is known beside the messages that are sent word for word.
         exchange: The reply whose calls are not all answered yet.
         aside: Results that the model has read the beginning of only, by the key of their call.
+        has_budget: False as long as nobody has said what the run may use.
         created_at: Milliseconds since 1970, by the store's clock.
     """
 
@@ -200,6 +201,7 @@ class RunState:
     context: ContextState = NO_CONTEXT
     exchange: Exchange | None = None
     aside: dict[str, str] = field(default_factory=dict[str, str])
+    has_budget: bool = True
     created: RunCreated | None = None
     created_at: int = 0
 
@@ -318,6 +320,8 @@ class RunState:
                 self._answer(event)
             case ReplyRejected():
                 self.conversation.append(Message(role=Role.USER, content=event.message, refuses=True))
+            case BudgetChanged():
+                self.has_budget = True
             case Remembered():
                 self.context = self.context.remembering([event.text])
             case ContextCompacted():
@@ -327,6 +331,7 @@ class RunState:
             case RunCreated():
                 if not self.context.first_task:
                     self.context = self.context.model_copy(update={"first_task": event.task})
+                self.has_budget = event.budget is not None
                 self.created, self.created_at = event, recorded.at
                 self.conversation.append(Message(role=Role.USER, content=event.task))
             case _:
@@ -381,7 +386,7 @@ class RunState:
                 if event.outcome not in NOT_EXECUTED:
                     head.usage = head.usage.plus(_ONE_TOOL_CALL, active_ms=event.active_ms)
             case RunCreated():
-                head.budget = event.budget
+                head.budget = event.budget or _NO_BUDGET
             case BudgetChanged():
                 head.budget = event.budget
                 if head.ended == "budget_exceeded":  # the limits were raised just before the end was final

@@ -45,11 +45,12 @@ class Durability:
         if self._mode == "off":
             return
         try:
-            await self._reached()
+            if await self._reached():
+                return
+            problem = "nothing confirmed a write in time."
         except StoreError as error:
-            raise ConfigurationError(
-                f"PAWL_SYNC_EFFECTS={self._mode} cannot be kept: {error} {_NEEDS[self._mode]}"
-            ) from error
+            problem = str(error)
+        raise ConfigurationError(f"PAWL_SYNC_EFFECTS={self._mode} cannot be kept: {problem} {_NEEDS[self._mode]}")
 
     async def wait(self) -> None:
         """Returns once everything that Redis had written when it was called is safe. Tries for ever: an effect can wait."""

@@ -110,14 +110,16 @@ async def serve(agents: Mapping[str, Agent[object]], deployment: Deployment, opt
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.ask)
     async with contextlib.AsyncExitStack() as stack:
-        served = {name: await _opened(agent, stack) for name, agent in agents.items()}
+        served = {name: await _opened(agent, deployment.settings.tool_threads, stack) for name, agent in agents.items()}
         worker = _Worker(served, deployment, options, name, ending)
         stack.push_async_callback(worker.close)
         await worker.work()
 
 
-async def _opened(agent: Agent[object], stack: contextlib.AsyncExitStack) -> ServedAgent:
+async def _opened(agent: Agent[object], threads: int, stack: contextlib.AsyncExitStack) -> ServedAgent:
     program = agent.program()
+    if agent.environment.threads is None:
+        agent.environment.threads = threads
     stack.push_async_callback(program.model.close)
     return ServedAgent(agent, program, await stack.enter_async_context(agent.provider.opened()))
 
@@ -163,7 +165,7 @@ class _Worker:
             ringer=self._sweeper.ringer,
             mender=self._sweeper.mender,
             concurrency=options.concurrency,
-            observer=lambda claim: StepLog(claim, name),
+            observer=lambda claim: StepLog(claim, name, texts=settings.log_texts),
             max_steps=options.max_steps,
         )
         self._keeper = LeaseKeeper(

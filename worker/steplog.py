@@ -6,15 +6,23 @@ import structlog
 
 from agent.budget import NANO
 from agent.report import StepReport
+from agent.text import bounded
 from worker.claims import Claim
+
+TEXT_CHARACTERS: Final = 500
 
 _log: Final[Any] = structlog.get_logger("pawl.steps")
 
 
 class StepLog:
-    """Writes the steps of one activation. Texts and arguments are not among what it says."""
+    """Writes the steps of one activation.
 
-    def __init__(self, claim: Claim, worker: str) -> None:
+    Args:
+        texts: Also what the model wrote and what the tools answered, the beginning of each.
+    """
+
+    def __init__(self, claim: Claim, worker: str, *, texts: bool = False) -> None:
+        self._texts = texts
         claimed = claim.claimed
         self._log = _log.bind(
             run=claim.run,
@@ -27,7 +35,11 @@ class StepLog:
 
     def step(self, report: StepReport) -> None:
         """Writes the line of a step that was committed."""
-        self._log.info(
+        log = self._log
+        if self._texts:
+            answers = [bounded(tool.content, TEXT_CHARACTERS) for tool in report.tools]
+            log = log.bind(text=bounded(report.text or "", TEXT_CHARACTERS), answers=answers)
+        log.info(
             "step",
             step=report.step,
             attempt=report.attempt,

@@ -162,7 +162,7 @@ class Supervisor:
         """A run has news: a cancel, or something in its inbox, which a commit brings."""
         for actor in self._actors.values():
             if actor.lease is lease:
-                actor.tell(Cancel(flag.cancel) if flag.cancel else Look())
+                actor.tell(Cancel(flag.cancel) if flag.cancel else Look(flag.unread))
 
     async def drain(self, grace: float) -> None:
         """Lets every run finish its step, for up to `grace` seconds; what is left is handed over at once, nothing lost."""

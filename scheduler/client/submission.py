@@ -47,11 +47,11 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The agent that is to do it, as far as a submission has to know it."""
+    """The agent that is to do it, as far as a submission has to know it. `budget` is None where nobody has said its own yet."""
 
     name: str
     queue: str = "default"
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget | None = None
 
     @classmethod
     def of_card(cls, card: AgentCard, submission: Submission) -> Target:
@@ -112,7 +112,7 @@ def new_run(run_id: str, target: Target, submission: Submission) -> NewRun:
         session=submission.session,
         tenant=submission.tenant,
         idempotency_key=submission.idempotency_key,
-        limits=budget.model_dump_json().encode(),
+        limits=(budget or Budget()).model_dump_json().encode(),
         metadata=json.dumps(metadata, ensure_ascii=False).encode(),
         at_ms=at_ms,
         delay_ms=delay_ms,

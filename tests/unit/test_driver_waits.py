@@ -5,7 +5,7 @@ import asyncio
 from agent.agent import Agent
 from agent.budget import Budget
 from agent.driver import Driver
-from agent.events import RequestOpened, RunBudgetExceeded, ToolReturned
+from agent.events import BudgetChanged, RequestOpened, RunBudgetExceeded, RunCreated, ToolReturned, encode
 from agent.journal import News
 from agent.mailbox import Departure, Look
 from agent.models.scripted import ScriptedModel, call, calls, say
@@ -77,7 +77,7 @@ def test_an_answer_is_heard_while_a_tool_runs():
     @tool
     async def work() -> str:
         """Works until the other call is made."""
-        drivers[0].post(Look())
+        drivers[0].post(Look(1))
         await allowed.wait()
         return "worked"
 
@@ -94,3 +94,12 @@ def test_an_answer_is_heard_while_a_tool_runs():
     assert departure.status == "completed"
     assert [event.content for event in record.all_of(ToolReturned)] == ["paid", "worked"]
     assert record.commits[2].events == (), "nothing had happened: the commit was made to look"
+
+
+def test_a_run_that_came_without_limits_gets_those_of_the_agent():
+    """Submitted by name before any worker had published the agent."""
+    record = Record([encode(RunCreated(agent="a", task="go"))])
+    agent = Agent("Pay.", tools=[look], model=ScriptedModel([call("look")] * 9), budget=Budget(max_steps=2))
+    assert virtual_time.run(activate(agent, record)) == Departure("budget_exceeded")
+    assert [event.budget.max_steps for event in record.all_of(BudgetChanged)] == [2]
+    assert record.commits[0].budget == Budget(max_steps=2)

@@ -37,6 +37,7 @@ REDIS_DOORS = (
     "worker/leases.py",
     "worker/processes.py",
     "worker/rq_worker.py",
+    "worker/channels.py",
     "worker/durability.py",
     "worker/recall.py",
     "worker/service.py",
