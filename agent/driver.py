@@ -243,7 +243,8 @@ class Driver:
             case Pause() | Hold():
                 pass
         context = self.state.context_left_behind(self._identity.run_id)
-        changed, self._context_told = context != self._context_told, context
+        changed = context is not self._context_told and context != self._context_told
+        self._context_told = context
         return Commit(
             events=tuple(self._events),
             checkpoint=self.state.head,

@@ -154,9 +154,13 @@ class Exchange:
 
     def messages(self) -> list[Message]:
         """The exchange as messages: every call answered once, in order."""
+        return [self.reply, *(_answer_of(open_call) for open_call in self.calls.values())]
+
+    def change_arguments(self, changed: OpenCall, arguments: str) -> None:
+        """A person has changed the arguments of a call; the model reads them as its own."""
+        changed.call = changed.call.model_copy(update={"arguments": arguments})
         calls = tuple(open_call.call for open_call in self.calls.values())
-        reply = self.reply.model_copy(update={"tool_calls": calls})
-        return [reply, *(_answer_of(open_call) for open_call in self.calls.values())]
+        self.reply = self.reply.model_copy(update={"tool_calls": calls})
 
 
 def _answer_of(open_call: OpenCall) -> Message:
@@ -270,7 +274,10 @@ class RunState:
         questions = [request.question for request in asked if request.kind == "clarification"]
         known = () if self.head.ended == "completed" else self.context.open_questions
         still_open = tuple(dict.fromkeys((*known, *questions)))[-OPEN_QUESTIONS:]
-        return self.context.at_the_end_of(run).model_copy(update={"open_questions": still_open})
+        left_behind = self.context.at_the_end_of(run)
+        if still_open == left_behind.open_questions:
+            return left_behind
+        return left_behind.model_copy(update={"open_questions": still_open})
 
     @property
     def last_text(self) -> str | None:
@@ -354,8 +361,8 @@ class RunState:
             open_call.mark, open_call.approved = Mark.PLANNED, True
             if open_call.request is not None and open_call.request.doubt:
                 open_call.attempt = 2
-            if event.arguments is not None:
-                open_call.call = open_call.call.model_copy(update={"arguments": event.arguments})
+            if event.arguments is not None and self.exchange is not None:
+                self.exchange.change_arguments(open_call, event.arguments)
 
     def _judge(self, closed: Exchange) -> None:
         """Counts replies in a row of which no call could be executed."""
