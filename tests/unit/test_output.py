@@ -86,7 +86,7 @@ class Point:
     ],
 )
 def test_a_result_comes_out_of_the_record_as_it_went_in(output_type: type[Any], value: object):
-    schema = OutputSchema(output_type)
+    schema: OutputSchema[Any] = OutputSchema(output_type)
     event = decode(encode(RunCompleted(output=schema.to_json(value))))
     assert isinstance(event, RunCompleted)
     assert schema.of_json(event.output) == value
