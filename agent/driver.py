@@ -122,13 +122,13 @@ class Driver:
             self._take_over(lost)
             self._hear(news)
             while True:
+                while not self._mailbox.empty():  # whatever is ready goes into one commit
+                    self._absorb(self._mailbox.get_nowait())
                 departure = await self._advance()
                 if departure is not None:
                     return departure
                 if not self._has_something_to_commit:
                     self._absorb(await self._mailbox.get())
-                while not self._mailbox.empty():  # whatever is ready goes into one commit
-                    self._absorb(self._mailbox.get_nowait())
         finally:
             if self._timer is not None:
                 self._timer.cancel()

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from agent.agent import Agent
 from agent.budget import Reservation
-from agent.context import RunIdentity
+from agent.context import ActionContext, RunIdentity
 from agent.conversation import ContextState, EarlierRun
 from agent.driver import Driver
 from agent.errors import BrokenRecord, LeaseLost, TooLarge
@@ -85,6 +85,7 @@ class RunActor:
         self._max_steps = max_steps
         self._driver: Driver | None = None
         self._told: list[Cancel | Leave | Look] = []
+        self._urged = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -99,10 +100,15 @@ class RunActor:
 
     def tell(self, message: Cancel | Leave | Look) -> None:
         """Puts a message into the mailbox."""
-        if self._driver is None:
-            self._told.append(message)
-        else:
+        if self._driver is not None:
             self._driver.post(message)
+            return
+        self._told.append(message)
+        match message:
+            case Cancel() | Leave(at_once=True):
+                self._urged.set()
+            case _:
+                pass
 
     def lose(self) -> None:
         """Somebody else owns the run now: whatever is under way ends at once, and nothing more is written."""
@@ -152,7 +158,7 @@ class RunActor:
         )
         news = News(cancel=claimed.cancel, arrived=arrivals_of(claimed.inbox))
         lost = _left_open(claimed.open)
-        dependencies = await self._served.context.for_run(identity)
+        dependencies = await self._dependencies(identity)
         driver = Driver(
             identity,
             self._served.program,
@@ -168,6 +174,17 @@ class RunActor:
             driver.post(message)
         departure = await driver.drive(lost=lost, news=news)
         return Ended(Status(departure.status), self._journal.reason, departure.delay_ms)
+
+    async def _dependencies(self, identity: RunIdentity) -> ActionContext | None:
+        """What the tools need; None where the run is told to end or to leave meanwhile, so that no tool will run."""
+        making = asyncio.create_task(self._served.context.for_run(identity))
+        urged = asyncio.create_task(self._urged.wait())
+        try:
+            await asyncio.wait([making, urged], return_when=asyncio.FIRST_COMPLETED)
+            return making.result() if making.done() else None
+        finally:
+            making.cancel()
+            urged.cancel()
 
     def _restored(self, context: ContextState, earlier: Sequence[EarlierRun]) -> RunState:
         """The state that the record says, behind what the session knows.

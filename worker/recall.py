@@ -1,19 +1,23 @@
 """What a session remembers: read when one of its runs is claimed, once for each activation."""
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 import structlog
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from agent.conversation import ContextState, EarlierRun
-from agent.errors import BrokenRecord
+from agent.errors import BrokenRecord, StoreUnavailable
 from agent.events import ContextCompacted, Recorded, Remembered, decode
 from agent.state import RunState
 from scheduler.histories import histories
 from scheduler.keys import Keys
 from scheduler.records import StoredEvent
 from scheduler.replies import Claimed
+
+AGAIN_SECONDS: Final = 0.5
 
 
 class Recall:
@@ -27,21 +31,30 @@ class Recall:
     async def of(self, run: str, claimed: Claimed) -> tuple[ContextState, Sequence[EarlierRun]]:
         """What there is to know before this run. Of an earlier run that cannot be read nothing is known, and the log says so.
 
+        An outage of Redis is waited out: it is no failure of the run.
+
         Raises:
             BrokenRecord: The session's own state cannot be read.
-            StoreUnavailable: Redis did not answer.
         """
         if not claimed.session:
             return ContextState(), ()
         context, runs = known_before(run, claimed.begun, _context(claimed.session_state))
         earlier: list[EarlierRun] = []
-        for one, story in zip(runs, await histories(self._redis, self._keys, runs), strict=True):
+        for one, story in zip(runs, await self._histories(runs), strict=True):
             try:
                 earlier.append(earlier_run(one, story))
             except BrokenRecord as broken:
                 self._log.error("earlier_run_broken", session=claimed.session, earlier=one, error=str(broken))
                 earlier.append(EarlierRun(one, ()))
         return context, earlier
+
+    async def _histories(self, runs: Sequence[str]) -> Sequence[list[StoredEvent] | BrokenRecord]:
+        while True:
+            try:
+                return await histories(self._redis, self._keys, runs)
+            except StoreUnavailable as error:
+                self._log.warning("recall_waits", error=str(error))
+                await asyncio.sleep(AGAIN_SECONDS)
 
 
 def known_before(run: str, begun: Sequence[str], context: ContextState) -> tuple[ContextState, Sequence[str]]:

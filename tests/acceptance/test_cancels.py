@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.client import RunHandle
 from scheduler.lifecycle import Status
+from tests.support.player import careful
 from tests.support.plays import block, hold, note, say, task, use
 from tests.support.site import Site
 
@@ -40,6 +41,14 @@ def test_a_cancel_reaches_a_run_in_the_middle_of_a_call(site: Site, play: str, a
     assert site.kinds(run.id) == ["run_created", "run_claimed", *kinds, "run_cancelled"]
     assert worker.alive
     assert site.submit(task(say("next"))).result(timeout=15).output == "next"
+
+
+def test_a_cancel_reaches_a_run_that_is_still_being_made_ready(site: Site) -> None:
+    site.worker()
+    run = site.client.submit(careful, task(say("never")))
+    site.leaves("gather")
+    assert _seconds_to_cancel(site, run) < BAR_SECONDS
+    assert site.kinds(run.id) == ["run_created", "run_claimed", "run_cancelled"]
 
 
 @contextmanager

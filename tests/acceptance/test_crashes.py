@@ -27,6 +27,7 @@ PLACES = [(where, number) for where in ("before_commit", "after_commit") for num
 
 def test_a_run_survives_a_crash_before_and_after_each_of_its_commits(site: Site) -> None:
     """case-077, case-095, case-140 c: the outcome is that of the undisturbed run, whichever commit its worker died at."""
+    site.lease_seconds = 3.0  # fifteen processes start at once: none is to be late with its lease
     runs = {f"{where}-{number}": site.submit(PLAY, queue=f"{where}-{number}").id for where, number in PLACES}
     victims = [
         site.worker(f"--queues={where}-{number}", ready=False, PAWL_FAILPOINTS=f"{where}:{number}=kill")

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from scheduler.lifecycle import Status
-from tests.support.player import LEASE_SECONDS
+from tests.support.player import LEASE_SECONDS, careful
 from tests.support.plays import block, hold_again, note, say, task, use
 from tests.support.site import Site, WorkerProcess
 from tests.support.waiting import wait_until
@@ -74,6 +74,37 @@ def test_a_tool_in_a_thread_does_not_hold_up_the_end(site: Site) -> None:
     site.worker()
     assert run.result(timeout=15).output == "done"
     assert len(site.traces.found("block")) == 1
+
+
+def test_a_run_that_is_still_being_made_ready_is_handed_over_too(site: Site) -> None:
+    """Its dependencies take longer than the grace. Nothing of it has begun, and nothing is counted."""
+    worker = site.worker("--grace=0.2")
+    run = site.client.submit(careful, task(say("done")))
+    site.leaves("gather")
+
+    assert worker.terminate(seconds=8) == 0
+    assert not worker.lines("left_behind")
+    assert site.record(run.id).status is Status.QUEUED
+    assert site.kinds(run.id) == ["run_created", "run_claimed", "run_released"]
+    site.traces.open("kit")
+    site.worker()
+    assert run.result(timeout=15).output == "done"
+    assert site.record(run.id).crashes_total == 0
+
+
+def test_a_full_worker_hears_the_signal(site: Site) -> None:
+    """It has one place, which is taken, and others wait for it."""
+    worker = site.worker("--grace=0.2", "--concurrency=1")
+    runs = [site.submit(task(use(hold_again("gate")), say("done"))) for _ in range(3)]
+    site.leaves("hold_again")
+    site.passes_time(1.5)  # it looks for room meanwhile
+    assert worker.terminate(seconds=8) == 0
+    assert len(site.traces.found("hold_again")) == 1
+
+    site.traces.open("gate")
+    site.worker()
+    for run in runs:
+        assert run.result(timeout=15).output == "done"
 
 
 @pytest.mark.parametrize("last", [signal.SIGTERM, signal.SIGKILL], ids=["in good order", "killed in the end"])

@@ -70,5 +70,6 @@ def test_a_worker_that_rq_shuts_down_ends_in_good_order(site: Site) -> None:
     """RQ's command; the parent does not fill that place again, and ends when nobody is left."""
     parent = _processes(site)
     for worker in site.client.workers():
-        site.redis.publish(f"rq:pubsub:{worker.name}", '{"command": "shutdown"}')
+        channel = f"rq:pubsub:{worker.name}"
+        wait_until("the worker listens", lambda: site.redis.publish(channel, '{"command": "shutdown"}'))  # noqa: B023
     assert parent.ended() == 0

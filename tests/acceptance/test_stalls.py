@@ -33,6 +33,23 @@ def test_a_zombie_is_refused_and_drops_the_run(site: Site) -> None:
     assert zombie.alive
 
 
+def test_a_worker_that_slept_through_its_lease_goes_on_alone(site: Site) -> None:
+    """Nobody else is there: it may take its own run over, while its earlier activation is not yet gone."""
+    worker = site.worker()
+    for length in (1.2, 1.8, 2.5):
+        gate = f"gate-{length}"
+        run = site.submit(task(use(note(gate)), say("done", gate=gate)))
+        site.leaves("note", run.id)
+        worker.signal(signal.SIGSTOP)
+        site.passes_time(length * LEASE_SECONDS)
+        worker.signal(signal.SIGCONT)
+        site.traces.open(gate)
+
+        assert run.result(timeout=15).output == "done"
+        assert site.kinds(run.id).count("run_completed") == 1
+        assert len(site.traces.found("note", run.id)) == 1
+
+
 def test_a_tool_that_blocks_the_loop_does_not_lose_the_lease(site: Site) -> None:
     """case-079: blocked for three leases, beside another worker; the log names the place."""
     worker = site.worker()

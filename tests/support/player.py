@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
-from agent import Agent, ToolContext, tool
+from agent import ActionContext, Agent, RunIdentity, ToolContext, tool
 from agent.errors import ModelRefusedRequest, ModelUnavailable
 from agent.models.base import ModelReply, ModelRequest, Price, RawToolCall
 from agent.models.function import FunctionModel
@@ -159,5 +159,20 @@ def player_of(queue: str) -> Agent[str]:
 
 
 player = player_of("default")
+
+
+class Kit(ActionContext):
+    """Dependencies of one run."""
+
+
+async def gather(identity: RunIdentity) -> Kit:
+    """Takes until the test opens the gate."""
+    traces = Traces.of_this_process()
+    traces.leave("gather", identity.run_id, "")
+    await _pass(traces, "kit")
+    return Kit()
+
+
+careful = Agent("Play.", name="careful", tools=TOOLS, model=FunctionModel(perform, price=PRICE), action_context=gather)
 
 giant = Agent("Return much.", name="giant", tools=[finish_with_much], model=ScriptedModel([call("finish_with_much")]))

@@ -32,6 +32,7 @@ REDIS_DOORS = (
     "scheduler/vitals.py",
     "scheduler/wire.py",
     "worker/batches.py",
+    "worker/channels.py",
     "worker/claims.py",
     "worker/doorbell.py",
     "worker/leases.py",
