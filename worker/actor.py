@@ -111,8 +111,11 @@ class RunActor:
                 pass
 
     def lose(self) -> None:
-        """Somebody else owns the run now: whatever is under way ends at once, and nothing more is written."""
-        if self._task is not None:
+        """Somebody else owns the run now: whatever is under way ends at once, and nothing more is written.
+
+        A commit that is on its way says so itself. Or it has just ended this activation, which a renewal takes for a loss.
+        """
+        if self._task is not None and not self._journal.committing:
             self._task.cancel()
 
     async def _live(self, ended: Callable[["RunActor", Ended], None]) -> None:

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import structlog
 from redis.asyncio import Redis
@@ -44,8 +44,7 @@ class Claim:
     sent: float
 
 
-@dataclass(frozen=True, slots=True)
-class Rooms:
+class Rooms(NamedTuple):
     """What a worker has room for, by how often a run has crashed at its step."""
 
     for_one_crash: int
@@ -107,9 +106,9 @@ class Claimer:
         sent = time.monotonic()
         granted, refused = await self._send(requests, rooms)
         suspects = [request for request, reply in refused if isinstance(reply, Refused) and reply.code == "suspect"]
-        if suspects:  # room was counted for the whole batch; there may be more of it for these alone
+        left = rooms.without([claimed.crashes for _, claimed in granted])
+        if suspects and max(left) > 0:  # room was counted for the whole batch; there may be more of it for these alone
             refused = [(request, reply) for request, reply in refused if request not in suspects]
-            left = rooms.without([claimed.crashes for _, claimed in granted])
             more, still_refused = await self._send(suspects, left)
             granted, refused = granted + more, refused + still_refused
         for request, reply in refused:

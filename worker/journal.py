@@ -41,6 +41,7 @@ class RedisJournal:
     """Commits one activation of one run.
 
     Attributes:
+        committing: A commit is on its way.
         reason: Why the run left `running`, in few words, once it has.
 
     Args:
@@ -76,6 +77,7 @@ class RedisJournal:
         self._sent: deque[tuple[float, int, CommitCall]] = deque(maxlen=KEPT_COMMITS)
         self._durability = durability
         self._promoted = promoted
+        self.committing = False
         self.reason = ""
         self._log = structlog.get_logger("pawl.journal")
 
@@ -214,6 +216,13 @@ class RedisJournal:
         return [*entries, Entry(ledger, "total_tokens", usage.total_tokens)]
 
     async def _send(self, call: CommitCall) -> Committed:
+        self.committing = True
+        try:
+            return await self._answer_to(call)
+        finally:
+            self.committing = False
+
+    async def _answer_to(self, call: CommitCall) -> Committed:
         """Sends a commit until it is answered. Only the answer `stale` means that the run is lost."""
         pause = 0.05
         while True:

@@ -207,7 +207,8 @@ class _Worker:
 
     async def close(self) -> None:
         """Hands over what is left where something went wrong, leaves RQ's books and closes the connections."""
-        await self._supervisor.drain(0.0)
+        if not self._supervisor.draining:
+            await self._supervisor.drain(0.0)
         self._keeper.close()
         try:
             await self._face.unregister()

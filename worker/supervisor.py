@@ -33,7 +33,7 @@ from worker.rq_worker import AgentWorker
 ROOM_FOR_ONE_CRASH: Final = 32
 """Runs with one crash at their step that share a process; of those with more there is one."""
 
-HAND_OVER_SECONDS: Final = 10.0
+HAND_OVER_SECONDS: Final = 5.0
 """How long Redis may take to answer to a drain."""
 
 SLICE_SECONDS: Final = 5.0
@@ -42,6 +42,9 @@ SLICE_SECONDS: Final = 5.0
 
 class Supervisor:
     """The actors of one process.
+
+    Attributes:
+        draining: It takes no more runs.
 
     Args:
         concurrency: How many runs are moved at once.
@@ -78,14 +81,14 @@ class Supervisor:
         self._actors: dict[str, RunActor] = {}  # by activation: a run may be claimed anew before its old actor is gone
         self._afterwards: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
-        self._draining = False
+        self.draining = False
         self._log = structlog.get_logger("pawl.supervisor")
         self.keeper: LeaseKeeper | None = None
 
     @property
     def room(self) -> int:
         """How many more runs this process takes."""
-        return 0 if self._draining else max(self._concurrency - len(self._actors), 0)
+        return 0 if self.draining else max(self._concurrency - len(self._actors), 0)
 
     @property
     def rooms(self) -> Rooms:
@@ -131,7 +134,7 @@ class Supervisor:
         self.keeper.leases[claim.activation] = lease
         self._face.started(self._standing(claim, Status.RUNNING, since_ms=claimed.now), claim.activation)
         actor.start(self._ended)
-        if self._draining:
+        if self.draining:
             actor.tell(Leave("drain"))
 
     def make_room(self, wanted: int) -> None:
@@ -166,7 +169,7 @@ class Supervisor:
 
     async def drain(self, grace: float) -> None:
         """Lets every run finish its step, for up to `grace` seconds; what is left is handed over at once, nothing lost."""
-        self._draining = True
+        self.draining = True
         for actor in list(self._actors.values()):
             actor.tell(Leave("drain"))
         await self._until_empty(grace)

@@ -14,6 +14,7 @@ from tests.support.plays import hold, note, say, task, use
 from tests.support.relay import Relay
 from tests.support.servers import Server
 from tests.support.site import Site
+from tests.support.waiting import wait_until
 
 OUTAGE_SECONDS = 4.0
 """Four leases; long enough that the first sweep thereafter gives everyone the time to renew."""
@@ -81,6 +82,43 @@ def test_a_network_that_falls_silent_is_noticed(server: Server, site: Site) -> N
         assert site.submit(task(say("next"))).result(timeout=20).output == "next"
         assert len(site.traces.found("note")) == 1
         worker.terminate()
+
+
+def test_a_worker_that_is_cut_off_loses_its_run_to_another(server: Server, site: Site) -> None:
+    """A8: it starts nothing more, and once it hears again it drops the run."""
+    direct = site.url
+    with Relay(server.socket) as relay:
+        site.url = relay.url
+        lonely = site.worker(PAWL_SOCKET_TIMEOUT_SECONDS="2")
+        run = site.submit(task(use(note("a"), gate="gate"), say("done")))
+        site.leaves("model")
+        site.url = direct
+        site.worker()
+        relay.fall_silent()
+        wait_until("the other has it", lambda: site.kinds(run.id).count("run_claimed") == 2)
+        site.traces.open("gate")
+
+        assert run.result(timeout=20).output == "done"
+        relay.speak()
+        lonely.said("run_lost", run=run.id)
+        assert len(site.traces.found("note")) == 1
+        assert site.kinds(run.id).count("run_completed") == 1
+        assert site.record(run.id).crashes_total == 1
+
+
+def test_a_worker_ends_even_where_redis_does_not(site: Site) -> None:
+    """Told to end while Redis is away: it waits for a while, says what it leaves behind, and ends."""
+    worker = site.worker("--grace=0")
+    run = site.submit(task(say("done", gate="gate")))
+    site.leaves("model")
+    site.server.stop()
+    worker.terminate(seconds=10)
+    assert worker.lines("left_behind")
+
+    site.server.start()
+    site.traces.open("gate")
+    site.worker()
+    assert run.result(timeout=20).output == "done"
 
 
 def test_an_idle_worker_is_well_at_the_shortest_socket_timeout(site: Site) -> None:

@@ -32,6 +32,15 @@ def test_a_lost_ring_is_made_good(site: Site) -> None:
     assert run.result(timeout=15).output == "done"
 
 
+def test_a_ring_that_died_with_its_worker_is_made_good(site: Site) -> None:
+    """Taken from the queue, and never claimed."""
+    run = site.submit(task(say("done")))
+    assert site.redis.lmove(QUEUE, f"{QUEUE}:intermediate") == run.id.encode()
+    site.worker()
+    assert run.result(timeout=15).output == "done"
+    wait_until("nothing is left of it", lambda: not site.redis.exists(f"{QUEUE}:intermediate"))
+
+
 def test_a_run_that_rings_many_times_runs_once(site: Site) -> None:
     run = site.submit(task(use(note("a")), say("done")))
     site.redis.rpush(QUEUE, *[run.id] * 3, "0-unknown")

@@ -101,3 +101,13 @@ def test_a_time_out_and_a_lease_of_one_length_never_give_two_executions(site: Si
         assert run.result(timeout=20).output == "done"
         assert len(site.traces.found("overdue", run.id)) == 1
         assert site.kinds(run.id).count("run_claimed") == 1
+
+
+def test_a_run_that_ends_is_not_taken_for_a_lost_one(site: Site) -> None:
+    """Leases are renewed all the time while hundreds of runs end: a renewal that finds one ended says nothing of it."""
+    worker = site.worker(PAWL_RENEW_SECONDS="0.001")
+    runs = [site.submit(task(use(note("a")), say("done"))) for _ in range(400)]
+    for run in runs:
+        assert run.result(timeout=30).output == "done"
+    assert worker.terminate() == 0
+    assert not worker.lines("run_lost")
