@@ -28,6 +28,7 @@ from agent.providers import ContextProvider
 from agent.registry import ActionRegistry
 from agent.report import Observer
 from agent.result import RunResult, error_of
+from agent.text import well_formed
 from agent.tools import Tool
 
 Output = TypeVar("Output")
@@ -262,7 +263,12 @@ class Agent(Generic[Output]):
             metadata=dict(metadata or {}),
         )
         created = RunCreated(
-            agent=program.name, task=task, budget=limits, session=session, tenant=tenant, metadata=dict(metadata or {})
+            agent=program.name,
+            task=well_formed(task),
+            budget=limits,
+            session=session,
+            tenant=tenant,
+            metadata=dict(metadata or {}),
         )
         async with self.provider.opened() as opened:
             dependencies = await opened.for_run(identity)

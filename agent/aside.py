@@ -6,6 +6,7 @@ from typing import Final
 from pydantic import ConfigDict
 
 from agent.errors import InvalidArguments
+from agent.text import place_to_cut
 from agent.tools import Tool
 
 READ_RESULT: Final = "read_result"
@@ -19,8 +20,9 @@ class ResultReader(Tool):
 
 def preview(content: str, call: str, shown: int) -> str:
     """What the model reads of a long result: its beginning, and how to read on."""
-    more = f"{len(content) - shown:,} more characters"
-    return f'{content[:shown]}\n[… {more}. To read on: {READ_RESULT}(call="{call}", offset={shown})]'
+    end = place_to_cut(content, shown)
+    more = f"{len(content) - end:,} more characters"
+    return f'{content[:end]}\n[… {more}. To read on: {READ_RESULT}(call="{call}", offset={end})]'
 
 
 def reader_tool() -> ResultReader:
@@ -53,7 +55,7 @@ def read_on(tool: ResultReader, arguments: str, aside: Mapping[str, str], length
         raise InvalidArguments(f"call: there is no result {call!r} to read on; there are {', '.join(aside) or 'none'}")
     if offset >= len(content):
         raise InvalidArguments(f"offset: the result has {len(content):,} characters")
-    end = offset + length
+    end = place_to_cut(content, offset + length)
     part = content[offset:end]
     return part if end >= len(content) else f"{part}\n[… {len(content) - end:,} more characters, from offset={end}]"
 

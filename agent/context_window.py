@@ -14,11 +14,14 @@ from agent.errors import AgentDefinitionError
 from agent.messages import Message, Role
 from agent.models.base import ModelRequest
 from agent.rendering import cut
+from agent.text import bounded
 from agent.tokens import MESSAGE_TOKENS, estimate
 
 LINE_CHARACTERS: Final = 300
 SUMMARY_CHARACTERS: Final = 4000
-PINNED_CHARACTERS: Final = 2000
+LEAST_BYTES: Final = 80
+"""What is left of a text at least that has to be cut."""
+
 KEPT_SHARE: Final = 0.6
 """After a compaction the window takes this share of what may be sent, so that the next one is not due at once."""
 
@@ -93,52 +96,68 @@ class ContextManager:
         if (overhead + front + conversation.window_tokens) * correction <= self.max_tokens:
             return None
         room = int(self.max_tokens / correction * KEPT_SHARE) - overhead - front
-        index, kept = len(conversation.messages), 0
-        begin = index
-        while index > conversation.window and len(conversation.messages) - index < self.recent_messages:
+        end = index = begin = len(conversation.messages)
+        kept = 0
+        while index > conversation.window:
             index -= 1
             kept += conversation.sizes[index]
-            if kept > room and begin < len(conversation.messages):
-                break
+            if begin < end and (kept > room or end - index > self.recent_messages):
+                break  # the newest exchange stays, whatever its size
             if conversation.messages[index].role is not Role.TOOL:
                 begin = index
-        return begin if conversation.window < begin < len(conversation.messages) else None
+        return begin if conversation.window < begin < end else None
 
     def compact(self, conversation: Conversation, context: ContextState, index: int) -> Compaction:
         """The compaction that needs no model."""
         if self.strategy == "window":
             return Compaction(index, context.summary)
-        return Compaction(index, summarised(context.summary, conversation.messages[conversation.window : index]))
+        leaving = conversation.messages[conversation.window : index]
+        return Compaction(index, summarised(context.summary, leaving, self.summary_characters))
+
+    @property
+    def summary_characters(self) -> int:
+        """The longest summary: 4,000 characters, or about half of a smaller window."""
+        return min(SUMMARY_CHARACTERS, 2 * self.max_tokens)
 
     def _front(self, conversation: Conversation, context: ContextState) -> list[Message]:
-        """What stands before the window: what is known, and the task at work where the window no longer holds it."""
-        known = known_words(context, began=conversation.window > 0 or bool(context.run))
-        front = [Message(role=Role.SYSTEM, content=known)] if known else []
-        if conversation.window > conversation.own and conversation.own < len(conversation.messages):
-            task = conversation.messages[conversation.own]
-            front.append(Message(role=Role.USER, content=cut(task.content or "", 4 * PINNED_CHARACTERS)))
+        """What stands before the window: what is known, and the task at work where the window no longer holds it.
+
+        A token is about four bytes: so the task may take a quarter of what may be sent, and each other part less.
+        """
+        task = conversation.messages[conversation.own].content or "" if conversation.own_messages else ""
+        parts: list[str] = []
+        if (conversation.window > 0 or context.run) and context.first_task not in ("", task):
+            parts.append(f"The conversation began with this task:\n{cut(context.first_task, self.max_tokens // 2)}")
+        if context.summary:
+            parts.append(f"What came before, in short:\n{context.summary}")
+        for title, texts in (
+            ("To be remembered", context.memory),
+            ("Questions that are still open", context.open_questions),
+        ):
+            if texts:
+                parts.append(f"{title}:\n{_newest(texts, self.max_tokens // 2)}")
+        front = [Message(role=Role.SYSTEM, content="\n\n".join(parts))] if parts else []
+        if conversation.window > conversation.own and task:
+            front.append(Message(role=Role.USER, content=cut(task, self.max_tokens)))
         return front
 
 
-def known_words(context: ContextState, *, began: bool) -> str:
-    """What is known of older messages, in words for the model; '' where nothing is."""
-    parts: list[str] = []
-    if began and context.first_task:
-        parts.append(f"The conversation began with this task:\n{cut(context.first_task, PINNED_CHARACTERS)}")
-    if context.summary:
-        parts.append(f"What came before, in short:\n{context.summary}")
-    if context.memory:
-        parts.append("To be remembered:\n" + "\n".join(f"- {text}" for text in context.memory))
-    if context.open_questions:
-        parts.append("Questions that are still open:\n" + "\n".join(f"- {text}" for text in context.open_questions))
-    return "\n\n".join(parts)
+def _newest(texts: Sequence[str], limit: int) -> str:
+    """The newest of the texts that fit into so many bytes, the last one whatever its size; a line each."""
+    lines: list[str] = []
+    for text in reversed(texts):
+        limit -= len(text.encode()) + len("- \n")
+        if lines and limit < 0:
+            break
+        lines.append(f"- {text}")
+    return "\n".join(reversed(lines))
 
 
-def summarised(summary: str, messages: Sequence[Message]) -> str:
-    """The summary with one line more for each message: its beginning. The last 4,000 characters are kept."""
+def summarised(summary: str, messages: Sequence[Message], limit: int = SUMMARY_CHARACTERS) -> str:
+    """The summary with one line more for each message: its beginning. Of what is longer than the limit the end is kept."""
     lines = [f"{message.role.value}: {_line(message)}" for message in messages if _line(message)]
     whole = "\n".join([summary, *lines] if summary else lines)
-    return whole if len(whole) <= SUMMARY_CHARACTERS else whole[-SUMMARY_CHARACTERS:].partition("\n")[2]
+    return whole if len(whole) <= limit else whole[-limit:].partition("\n")[2]
 
 
 def transcript(messages: Sequence[Message], limit: int) -> str:
@@ -171,7 +190,7 @@ def summary_request(
 
 
 def _line(message: Message) -> str:
-    return " ".join(_words(message).split())[:LINE_CHARACTERS]
+    return bounded(" ".join(_words(message).split()), LINE_CHARACTERS)
 
 
 def _words(message: Message) -> str:
@@ -183,6 +202,18 @@ def _size(message: Message) -> int:
     return MESSAGE_TOKENS + estimate(message.content or "")
 
 
+def _cut(message: Message, content: str, excess: int) -> Message:
+    """The message with its content shorter by so many tokens, as far as that goes."""
+    tokens = estimate(content)
+    wanted = max(tokens - excess, 1)
+    size = len(content.encode()) * wanted // tokens
+    shorter = cut(content, max(size, LEAST_BYTES))
+    while size > LEAST_BYTES and estimate(shorter) > wanted:  # what is at its start counts for more than the rest
+        size = size * 9 // 10
+        shorter = cut(content, max(size, LEAST_BYTES))
+    return message.model_copy(update={"content": shorter})
+
+
 def _cut_to(messages: Sequence[Message], sizes: Sequence[int], room: int) -> list[Message]:
     """The messages with long contents cut, so that the newest stay whole and all fit; none is left out."""
     floor = 40
@@ -190,8 +221,7 @@ def _cut_to(messages: Sequence[Message], sizes: Sequence[int], room: int) -> lis
     kept: list[Message] = []
     for number, (message, size) in enumerate(zip(reversed(messages), reversed(sizes), strict=True)):
         share = max(left - floor * (len(messages) - number - 1), floor)
-        if size > share and message.content:
-            message = message.model_copy(update={"content": cut(message.content, share * 3)})  # noqa: PLW2901
-        kept.append(message)
+        fits = size <= share or not message.content
+        kept.append(message if fits else _cut(message, message.content or "", size - share))
         left -= min(size, share)
     return kept[::-1]

@@ -6,12 +6,16 @@ is before it lives on in the `ContextState`, as a summary that holds each messag
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
 from agent.errors import BrokenRecord
 from agent.messages import Message, Role
 from agent.tokens import MESSAGE_TOKENS, estimate
+
+
+MOST_REMEMBERED: Final = 200
 
 
 class ContextState(BaseModel):
@@ -36,8 +40,8 @@ class ContextState(BaseModel):
     offset: int = 0
 
     def remembering(self, texts: Sequence[str]) -> "ContextState":
-        """With more to remember, each thing once."""
-        return self.model_copy(update={"memory": tuple(dict.fromkeys((*self.memory, *texts)))})
+        """With more to remember, each thing once; of more than 200 the oldest are forgotten."""
+        return self.model_copy(update={"memory": tuple(dict.fromkeys((*self.memory, *texts)))[-MOST_REMEMBERED:]})
 
     def at_the_end_of(self, run: str) -> "ContextState":
         """As the session keeps it: the run at work gets its name."""
@@ -80,6 +84,11 @@ class Conversation:
     window_tokens: int = 0
     call_ids: set[str] = field(default_factory=set[str])
     _starts: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def own_messages(self) -> int:
+        """How many messages the run at work has."""
+        return len(self.messages) - self.own
 
     def append(self, message: Message) -> None:
         """Adds a message to the run at work."""

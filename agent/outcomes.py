@@ -9,7 +9,7 @@ from typing import Final
 
 from agent.aside import ResultReader, read_on
 from agent.budget import NO_USAGE, Breach, Reservation, Usage
-from agent.context_window import SUMMARY_CHARACTERS, Compaction
+from agent.context_window import Compaction
 from agent.dialects.base import Calls, Declined, Reading, Unusable
 from agent.dialects.base import Final as FinalText
 from agent.dialects.calls import CUT_OFF, read_calls
@@ -70,9 +70,9 @@ def reply_events(
         content=reading.text,
         calls=calls,
         reasoning=well_formed(reply.reasoning) if reply.reasoning else None,
-        finish_reason=reply.finish_reason,
+        finish_reason=well_formed(reply.finish_reason) if reply.finish_reason else None,
         provider_fields=reply.provider_fields,
-        model=reply.model or program.model.name,
+        model=well_formed(reply.model) or program.model.name,
         usage=_usage_of(reply, asked, program.model.price),
         request_tokens=asked.request_tokens,
         ms=ms,
@@ -111,7 +111,7 @@ def summary_events(
     """What the model's summary means. Where it wrote none, the beginnings of the messages serve."""
     text = well_formed(reply.content or "").strip()
     compaction = (
-        Compaction(asked.index, bounded(text, SUMMARY_CHARACTERS))
+        Compaction(asked.index, bounded(text, program.context.summary_characters))
         if text
         else program.context.compact(state.conversation, state.context, asked.index)
     )
@@ -132,9 +132,10 @@ def failure_events(
     attempt = state.head.attempts + 1
     retry_ms = _retry_ms(error, attempt, jitter) if retryable and attempt < program.max_attempts else None
     reason = "model_unavailable" if retryable else "model_refused_request"
+    said = bounded(well_formed(str(error)), 1000)
     failed = ModelFailed(
         step=asked.asking.step,
-        error=bounded(str(error), 1000),
+        error=said,
         reason=reason,
         usage=asked.reservation.as_usage() if error.billed else Usage(),
         retry_ms=retry_ms,
@@ -144,7 +145,7 @@ def failure_events(
     if retry_ms is not None:
         return [failed]
     words = f"no reply from {program.model.name} after {attempt} attempts: " if retryable else f"{program.model.name}: "
-    return [failed, RunFailed(reason=reason, error=words + bounded(str(error), 1000), partial=partial(state))]
+    return [failed, RunFailed(reason=reason, error=words + said, partial=partial(state))]
 
 
 def lost_call_events(

@@ -12,13 +12,13 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 from typing_extensions import TypeForm
 
 from agent.arguments import explain
 from agent.errors import AgentDefinitionError, InvalidArguments, UnrenderableResult
 from agent.schema import Schema, schema_of, why_no_schema
-from agent.text import well_formed, without_fence
+from agent.text import well_formed_json, without_fence
 from agent.tools import Tool, build_model_tool
 
 Output = TypeVar("Output")
@@ -100,8 +100,8 @@ class OutputSchema(Generic[Output]):
             UnrenderableResult: The type's own code cannot write it as JSON.
         """
         try:
-            return self._adapter.dump_python(value, mode="json", by_alias=False, round_trip=True)
-        except PydanticSerializationError as error:
+            return well_formed_json(self._adapter.dump_python(value, mode="json", by_alias=False, round_trip=True))
+        except (TypeError, ValueError) as error:
             raise UnrenderableResult(f"The result, a {self.name}, cannot be stored as JSON: {error}") from error
 
     def of_json(self, value: object) -> Output:
@@ -146,8 +146,7 @@ def any_json(value: object) -> object:
         UnrenderableResult: Not even as texts.
     """
     try:
-        plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
-        return json.loads(well_formed(json.dumps(plain, ensure_ascii=False)))
+        return well_formed_json(to_jsonable_python(value, fallback=str, bytes_mode="base64"))
     except Exception as error:
         what = f"The result, a {type(value).__name__}, cannot be stored as JSON"
         raise UnrenderableResult(f"{what}: {type(error).__name__}: {error}") from error

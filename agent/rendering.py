@@ -2,20 +2,17 @@
 
 import inspect
 import json
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from agent.errors import UnrenderableResult
-from agent.text import well_formed
-
-_ZERO_WIDTH_JOINER: Final = "\u200d"
+from agent.text import bounded, place_to_cut, well_formed
 
 
 def render_result(value: object) -> str:
@@ -35,7 +32,7 @@ def render_result(value: object) -> str:
     except Exception as error:
         raise UnrenderableResult(
             f"The tool was executed, but its result, of type {type(value).__name__}, cannot be shown as text: "
-            f"{type(error).__name__}: {_bounded_text(error)}"
+            f"{type(error).__name__}: {bounded(str(error), 300)}"
         ) from error
 
 
@@ -53,10 +50,7 @@ def cut(text: str, limit: int) -> str:
     room = limit - len(_left_out(len(whole)).encode())
     if room < 0:
         raise ValueError(f"a limit of {limit} bytes leaves no room to say that something was left out")
-    end = len(whole[:room].decode(errors="ignore"))
-    while end > 0 and _continues(text, end):
-        end -= 1
-    kept = text[:end]
+    kept = text[: place_to_cut(text, len(whole[:room].decode(errors="ignore")))]
     return kept + _left_out(len(whole) - len(kept.encode()))
 
 
@@ -95,26 +89,3 @@ def _plainer(value: Any) -> object:
 
 def _left_out(size: int) -> str:
     return f"… [{size:,} bytes left out]"
-
-
-def _continues(text: str, position: int) -> bool:
-    """Whether the characters before and after a position are shown as one."""
-    before, after = text[position - 1], text[position]
-    if _ZERO_WIDTH_JOINER in (before, after) or unicodedata.category(after) in {"Mn", "Me", "Mc"}:
-        return True
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":  # skin tones, flag tags
-        return True
-    if _is_regional(before) and _is_regional(after):  # two letters make a flag
-        letters = 0
-        while letters < position and _is_regional(text[position - 1 - letters]):
-            letters += 1
-        return letters % 2 == 1
-    return before == "\r" and after == "\n"
-
-
-def _is_regional(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _bounded_text(error: BaseException) -> str:
-    return str(error)[:300]

@@ -30,6 +30,7 @@ from agent.events import Event, RunClaimed, RunCreated, RunFailed
 from agent.journal import Commit, MemoryJournal, News
 from agent.local import open_requests
 from agent.state import Checkpoint, Mark, RunState
+from agent.text import well_formed
 
 if TYPE_CHECKING:
     from agent.agent import Agent
@@ -89,7 +90,7 @@ class MemorySessionRepository:
         run = _MemoryRun(identity, self._beginning(session_id), _Journal())
         created = RunCreated(
             agent=identity.agent,
-            task=user_message,
+            task=well_formed(user_message),
             budget=agent.budget,
             session=session_id,
             metadata={TRACE: trace_id},

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from agent.text import well_formed
+from agent.text import well_formed_json
 
 _UNREAL: Final = 1e15
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -20,7 +20,7 @@ def parsed(data: bytes) -> object:
     try:
         value: object = json.loads(data, parse_constant=_nothing)
         if _ESCAPED_SURROGATE.search(data):
-            value = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
+            value = well_formed_json(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value

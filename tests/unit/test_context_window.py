@@ -66,9 +66,9 @@ def test_no_request_is_larger_and_the_task_is_always_there(strategy: str):
 
 
 def test_a_summary_holds_the_beginning_of_each_message_once():
-    result, seen = long_run(ContextManager(max_tokens=1000, recent_messages=4), steps=12)
+    result, seen = long_run(ContextManager(max_tokens=1000, recent_messages=10), steps=11)
     words = "\n".join(message.content or "" for message in seen[-1].messages)
-    for page in range(1, 12):
+    for page in range(1, 11):
         assert words.count(f"page {page} of many") == 1, page
     assert len(compactions(result)) >= 1
 
@@ -134,6 +134,72 @@ def test_one_message_beyond_the_window_is_cut_and_not_left_out():
     assert window.due(conversation, NO_CONTEXT, 50, 1.0) is None, "what does not shrink stops itself"
 
 
+def with_exchange(conversation: Conversation, number: int, calls: int, text: str) -> None:
+    made = tuple(ToolCall(id=f"c{number}.{n}", name="look") for n in range(calls))
+    conversation.append(Message(role=Role.ASSISTANT, tool_calls=made))
+    for one in made:
+        conversation.append(Message(role=Role.TOOL, tool_call_id=one.id, name="look", content=text))
+
+
+def test_the_newest_exchange_stays_however_many_messages_it_has():
+    """case-066: more calls in one reply than recent messages; what is before them can leave all the same."""
+    conversation = Conversation()
+    conversation.append(Message(role=Role.USER, content="the task"))
+    with_exchange(conversation, 1, 8, "word " * 200)
+    with_exchange(conversation, 2, 8, "word " * 200)
+    window = ContextManager(max_tokens=1500, recent_messages=4)
+    index = window.due(conversation, NO_CONTEXT, 50, 1.0)
+    assert index == 10
+    conversation.move_window(index)
+    assert window.due(conversation, NO_CONTEXT, 50, 1.0) is None, "it stops itself"
+    built = window.build(conversation, NO_CONTEXT, 50)
+    assert_valid(built)
+    assert sum(tokens_of(message) for message in built) <= 1450
+
+
+@pytest.mark.parametrize("text", ["word ", "{}[];", "12345 ", "\u4e2d\u6587", "\U0001f680", "a\n\n"])
+def test_whatever_is_cut_fits(text: str):
+    conversation = Conversation()
+    conversation.append(Message(role=Role.USER, content="go"))
+    with_exchange(conversation, 1, 3, text * 3000)
+    window = ContextManager(max_tokens=800)
+    built = window.build(conversation, NO_CONTEXT, 50)
+    assert_valid(built)
+    assert sum(tokens_of(message) for message in built) <= 750
+    assert sum(tokens_of(message) for message in built) > 400, "no more is cut than has to be"
+
+
+def test_what_is_known_leaves_room_however_much_it_is():
+    """The task at work, the first task, the summary and the memory are cut to their shares of the window."""
+    conversation = Conversation()
+    conversation.append(Message(role=Role.USER, content="TASK " + "work " * 5000))
+    with_exchange(conversation, 1, 1, "word " * 300)
+    conversation.move_window(1)
+    context = ContextState(
+        first_task="FIRST " + "old " * 5000,
+        summary=summarised("", [Message(role=Role.USER, content="sum " * 5000)] * 100, 2000),
+        memory=tuple(f"fact {number} " + "x " * 100 for number in range(50)),
+    )
+    window = ContextManager(max_tokens=1500)
+    built = window.build(conversation, context, 50)
+    assert sum(tokens_of(message) for message in built) <= 1450
+    words = "\n".join(message.content or "" for message in built)
+    for said in ("TASK", "FIRST", "sum ", "fact 49", "word word"):
+        assert said in words
+
+
+def test_a_long_task_stays_whole_where_there_is_room():
+    """case-071"""
+    task = "Answer only in JSON. " * 400 + "THE END"
+    conversation = Conversation()
+    conversation.append(Message(role=Role.USER, content=task))
+    with_exchange(conversation, 1, 1, "found")
+    conversation.move_window(1)
+    built = ContextManager(max_tokens=20_000).build(conversation, ContextState(first_task=task), 50)
+    assert [message.content for message in built if message.role is Role.USER] == [task]
+    assert all(message.role is not Role.SYSTEM for message in built), "the task is said once"
+
+
 @pytest.mark.parametrize("wrong", [{"max_tokens": 100}, {"recent_messages": 1}])
 def test_a_window_that_could_hold_nothing_is_refused(wrong: dict[str, int]):
     with pytest.raises(AgentDefinitionError):
@@ -166,6 +232,14 @@ def test_a_summary_is_bounded(texts: list[str]):
     for text in texts:
         summary = summarised(summary, [Message(role=Role.USER, content=text)])
         assert len(summary) <= SUMMARY_CHARACTERS
+
+
+def test_what_is_remembered_is_bounded():
+    context = NO_CONTEXT
+    for number in range(300):
+        context = context.remembering([f"fact {number}", "fact 299"])
+    assert len(context.memory) == 200
+    assert context.memory[0] == "fact 100"
 
 
 def test_recorded_events_carry_the_position():
