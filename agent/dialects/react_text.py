@@ -64,6 +64,7 @@ _BOLD: Final = "[*_`]{0,3}"
 _LABEL: Final = re.compile(
     rf"[ \t\u3000]*(?:#+[ \t]+)?{_BOLD}(?:{_WORDS})(?: ?#?\d+)?{_BOLD}[ \t]*[:：]{_BOLD}[ \t\u3000]*", re.IGNORECASE
 )
+_REASONING: Final = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)  # where no server took it out
 _FENCE: Final = "```"
 _CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|ervatio|ervation)?\s*\Z")
 _BEFORE_VALUE: Final = re.compile(r"\s*(?:```[ \t]*\w*\s*|`)?")
@@ -79,7 +80,7 @@ def read(text: str, tools: Collection[str]) -> Action | Answer | Unlabelled:
     Args:
         tools: The names of the tools that there are.
     """
-    text = _CUT_LABEL.sub("", _unwrapped(text))
+    text = _CUT_LABEL.sub("", _unwrapped(_REASONING.sub("", text)))
     labels = _labels(text)
     for index, label in enumerate(labels):
         match label.kind:

@@ -243,6 +243,12 @@ def test_a_reply_that_is_one_code_fence():
     assert read("```text\nFinal Answer: 42\n```", TOOLS) == Answer("Final Answer: 42", "42")
 
 
+def test_reasoning_in_front_is_no_part_of_what_was_said():
+    reasoning = "<think>\nFirst I could:\nAction: a\nAction Input: {}\n</think>\n"
+    assert read(f"{reasoning}Thought: so\nFinal Answer: 42", TOOLS) == Answer("Thought: so\nFinal Answer: 42", "42")
+    assert read(reasoning.removesuffix("</think>\n"), TOOLS) == Unlabelled("")
+
+
 def test_an_unknown_tool_is_still_what_was_asked_for():
     assert the_action("Action: the search tool\nAction Input: {}").name == "the search tool"
     assert len(the_action(f"Action: {'x' * 5000}\nAction Input: {{}}").name) == 100
