@@ -8,7 +8,7 @@ last model call and some output tokens are kept for the last answer, which offer
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -158,8 +158,7 @@ class Breach:
     allowed: str
 
 
-@dataclass(frozen=True, slots=True)
-class Elapsed:
+class Elapsed(NamedTuple):
     """Two readings, taken outside: milliseconds in which workers held the run, and since it was submitted."""
 
     active_ms: int

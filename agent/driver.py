@@ -83,7 +83,7 @@ class Driver:
         self._hold_ms = hold_ms
         self._last_step = None if max_steps is None else state.head.step + max_steps
         self._mailbox: asyncio.Queue[Message] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
         self._active_before = state.head.usage.active_ms
         self._now = asyncio.get_running_loop().time
         self._started = self._now()
@@ -351,7 +351,8 @@ class Driver:
         self._events += events
 
     def _start(self, work: Coroutine[None, None, Message]) -> None:
-        self._tasks.add(asyncio.create_task(self._deliver(work)))
+        self._tasks = [task for task in self._tasks if not task.done()]
+        self._tasks.append(asyncio.create_task(self._deliver(work)))
 
     async def _deliver(self, work: Coroutine[None, None, Message]) -> None:
         """Puts what some work comes to into the mailbox."""
@@ -361,9 +362,6 @@ class Driver:
             raise
         except BaseException as error:
             self._mailbox.put_nowait(Crash(error))
-        finally:
-            if task := asyncio.current_task():
-                self._tasks.discard(task)
 
     async def _ask(self, asked: AskModel) -> ModelEnd:
         await self._journal.permit()

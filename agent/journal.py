@@ -7,8 +7,8 @@ one in Redis is `worker.journal`.
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol
 
 from agent.budget import Breach, Budget, Reservation, Usage
 from agent.conversation import ContextState
@@ -19,8 +19,7 @@ from agent.state import Checkpoint, Mark
 Target = Literal["running", "queued", "waiting", "completed", "failed", "cancelled", "budget_exceeded"]
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """One atomic move of a run.
 
     Attributes:
@@ -45,15 +44,14 @@ class Commit:
     delay_ms: int | None = None
     opening: Reservation | None = None
     charge: Usage | None = None
-    marks: Mapping[str, Mark | None] = field(default_factory=dict[str, Mark | None])
+    marks: Mapping[str, Mark | None] = MappingProxyType({})
     requests: Sequence[RequestOpened] = ()
     acknowledged: int = 0
     budget: Budget | None = None
     context: ContextState | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(NamedTuple):
     """What arrived meanwhile: every commit answers with it.
 
     Attributes:

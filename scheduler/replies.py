@@ -96,8 +96,7 @@ class Over(NamedTuple):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """`done`, or `already` for a commit sent again.
 
     `own`: the run is still this owner's, and running: a park was declined if one was asked for. `over`: the limit that left
