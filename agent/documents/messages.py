@@ -67,7 +67,7 @@ def message_of(message: core.Message) -> Message:
 
 
 def engine_messages(messages: Sequence[Message]) -> list[core.Message]:
-    """The messages as the engine sends them: valid, whatever a memory has left out.
+    """The messages as the engine sends them: valid, whatever a memory has left out or put in another order.
 
     A call without its answer gets one, which says that its outcome is unknown; an answer without its call is left out.
 
@@ -75,23 +75,33 @@ def engine_messages(messages: Sequence[Message]) -> list[core.Message]:
         ValueError: A role is none of those that there are.
     """
     history: list[core.Message] = []
-    unanswered: dict[str, core.ToolCall] = {}
+    calls: dict[str, core.ToolCall] = {}  # of the last message, by the ids that the memory knows
+    answers: dict[str, str] = {}
+    ids: set[str] = set()
+
+    def close() -> None:
+        history.extend(_answer(call, answers.get(known, INTERRUPTED)) for known, call in calls.items())
+        calls.clear()
+        answers.clear()
+
     for message in messages:
         role = Role(message.role)
         if role is Role.TOOL:
-            call = unanswered.pop(message.tool_call_id or "", None)
-            if call is not None:
-                history.append(_answer(call, message.content or ""))
+            answers.setdefault(message.tool_call_id or "", message.content or "")
             continue
-        history += [_answer(call, INTERRUPTED) for call in unanswered.values()]
-        raw = [
-            RawToolCall(call["function"]["name"], call["function"]["arguments"], call["id"])
-            for call in message.tool_calls or ()
-        ]
-        calls = read_calls(raw, step=len(history), finish_reason=None)
-        unanswered = {call.id: call for call in calls}
-        history.append(core.Message(role=role, content=message.content, tool_calls=calls))
-    return history + [_answer(call, INTERRUPTED) for call in unanswered.values()]
+        close()
+        for call in _calls_of(message, step=len(history)):
+            calls[call.id] = call.model_copy(update={"id": f"{call.id}_{len(history)}"}) if call.id in ids else call
+            ids.add(calls[call.id].id)
+        history.append(core.Message(role=role, content=message.content, tool_calls=tuple(calls.values())))
+    close()
+    return history
+
+
+def _calls_of(message: Message, *, step: int) -> Sequence[core.ToolCall]:
+    called = message.tool_calls or ()
+    raw = [RawToolCall(one["function"]["name"], one["function"]["arguments"], one["id"]) for one in called]
+    return read_calls(raw, step=step, finish_reason=None)
 
 
 def _answer(call: core.ToolCall, content: str) -> core.Message:

@@ -5,6 +5,9 @@ import sys
 from collections.abc import Mapping
 from typing import ClassVar
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import agent as pawl
 from agent import Budget, FunctionModel, ModelReply, ScriptedModel
 from agent.documents.completion import gpt_4o
@@ -20,8 +23,10 @@ from agent.documents.game import (
     Tool,
     generate_response,
 )
+from agent.documents.messages import engine_messages
 from agent.models.base import RawToolCall
 from agent.testing import call, calls, say
+from tests.support.engine import assert_valid
 from tests.support.game_calculator import ACTIONS, REPLIES, SYSTEM, TASK, calculator, number_pair
 from tests.support.game_calculator import add as plain_add
 from tests.support.game_parts import Listener, dumped
@@ -62,8 +67,8 @@ def test_a_goal_is_an_object_or_a_text() -> None:
     """item 3: the description is the system prompt."""
     goal = Goal(name="calculator", description=SYSTEM)
 
-    for given in (goal, SYSTEM):
-        agent = Agent(given, actions=ACTIONS, model=ScriptedModel(REPLIES))
+    for either in (goal, SYSTEM):
+        agent = Agent(either, actions=ACTIONS, model=ScriptedModel(REPLIES))
         assert dumped(agent.memory) == [{"role": "system", "content": SYSTEM}]
     assert Agent(goal, actions=ACTIONS, model=ScriptedModel([])).agent.name == "calculator"
 
@@ -147,6 +152,33 @@ def test_a_memory_that_parts_calls_from_answers_does_no_harm() -> None:
         listener = Listener(*REPLIES)
         Agent("Add.", actions=ACTIONS, model=listener.model, memory=kind).run(TASK)
         assert [message.role.value for message in listener.requests[-1].messages] == last
+
+
+@given(st.data())
+def test_whatever_a_memory_shows_is_a_valid_history(data: st.DataObject) -> None:
+    """item 7: any choice of its messages, in any order, some of them twice."""
+    agent = calculator(ScriptedModel(REPLIES))
+    agent.run(TASK)
+    shown = data.draw(st.lists(st.sampled_from(agent.memory.messages)))
+
+    history = engine_messages(shown)
+
+    assert_valid(history)
+    assert len(history) >= sum(message.role != Role.TOOL for message in shown)
+
+
+def test_a_memory_hears_of_each_message_once() -> None:
+    """item 7: so that one can be kept elsewhere."""
+    kept: list[str] = []
+
+    class Kept(Memory):
+        def add(self, message: Message | pawl.Message) -> None:
+            super().add(message)
+            kept.append(str(message.role))
+
+    Agent("Add.", actions=ACTIONS, model=ScriptedModel(REPLIES), memory=Kept).run(TASK)
+
+    assert kept == ["system", *["system", "user"], *["assistant", "tool"] * 3]  # that of the agent; that of its run
 
 
 def test_messages_have_the_shape_of_language_model_apis() -> None:
