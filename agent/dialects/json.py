@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, with_note
 from agent.dialects.calls import decode, read_calls
+from agent.dialects.forms import form_of
 from agent.dialects.tools import CUT, EMPTY, FILTERED
 from agent.messages import Message, Role
 from agent.models.base import ModelReply, ModelRequest, RawToolCall, ToolSpecification
@@ -21,7 +22,7 @@ from agent.tokens import estimate
 if TYPE_CHECKING:
     from agent.program import Program
 
-NO_OBJECT = "Your reply was not one JSON object that fits the schema. Reply with nothing else."
+NO_OBJECT = "Your reply was not one JSON object of the form that was asked for. Reply with nothing else."
 NO_CALL = (
     'Your reply was not one JSON object of the form {"tool": "<name>", "arguments": {…}}. Reply with nothing else.'
 )
@@ -59,14 +60,17 @@ class JsonDialect:
         if not text:
             return Unusable("cut_off", CUT) if kind is FinishKind.LENGTH else Unusable("empty_reply", EMPTY)
         only_exit = asking.last or has_only_exit(program)
-        unreadable = Unusable("unusable_reply", NO_OBJECT if only_exit else NO_CALL, text)
+        wanted = NO_OBJECT if only_exit else NO_CALL
         try:
             value = decode(without_fence(text))
-        except (ValueError, RecursionError):
-            return Unusable("cut_off", CUT, text) if kind is FinishKind.LENGTH else unreadable
+        except (json.JSONDecodeError, RecursionError):
+            cut = kind is FinishKind.LENGTH
+            return Unusable("cut_off", CUT, text) if cut else Unusable("unusable_reply", wanted, text)
+        except ValueError as problem:
+            return Unusable("unusable_reply", f"{wanted}\n{problem}", text)
         raw = _call_of(value, program, only_exit=only_exit)
         if raw is None:
-            return unreadable
+            return Unusable("unusable_reply", wanted, text)
         return Calls(read_calls([raw], step=asking.step, finish_reason=reply.finish_reason))
 
     def overhead(self, program: "Program") -> int:
@@ -83,10 +87,10 @@ def instruction(program: "Program") -> str:
     """The goal, the tools in words, and the form of a reply."""
     goal = program.instruction.content or ""
     if has_only_exit(program):
-        schema = json.dumps(program.exit_specification.parameters, ensure_ascii=False)
-        return f"{goal}\n\nReply with one JSON object that fits this JSON Schema, and nothing else:\n{schema}"
+        form = form_of(program.exit_specification.parameters)
+        return f"{goal}\n\nReply with one JSON object of this form, and nothing else:\n{form}"
     tools = "\n".join(
-        f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
+        f"- {tool.name}: {tool.description}\n  arguments: {form_of(tool.parameters, indent='  ')}"
         for tool in program.specifications
     )
     return (

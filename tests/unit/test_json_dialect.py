@@ -67,6 +67,15 @@ def test_an_agent_without_tools_has_its_output_as_the_schema_of_the_reply():
     )
 
 
+def test_an_agent_without_tools_is_told_the_form_of_its_output():
+    assert instruction(ALONE).splitlines() == [
+        "Find it.",
+        "",
+        "Reply with one JSON object of this form, and nothing else:",
+        '{"name": text, "people": whole number (at least 0)}',
+    ]
+
+
 def test_with_tools_the_reply_is_one_of_the_calls():
     schema = JsonSchema(dict(reply_schema(WITH_TOOLS.specifications, WITH_TOOLS)))
     good = {"tool": "look_up", "arguments": {"city": {"name": "Graz", "people": 3}}}
@@ -159,7 +168,14 @@ def test_history_becomes_plain_turns():
 def test_the_instruction_holds_the_goal_and_every_tool():
     text = instruction(WITH_TOOLS)
     assert text.startswith("Find it.")
-    assert "- look_up: Looks a city up." in text
+    assert (
+        """- look_up: Looks a city up.
+  arguments: {
+    "city": {"name": text, "people": whole number (at least 0)}  // A city.
+  }
+"""
+        in text
+    )
     assert "Call `terminate` once the task is done." in text
     assert WITH_TOOLS.overhead >= len(text) // 4
 
@@ -208,6 +224,12 @@ def test_what_is_not_one_object_is_sent_back(content: str):
     assert isinstance(reading, Unusable)
     assert (reading.reason, reading.text) == ("unusable_reply", content)
     assert '"tool"' in reading.reminder
+
+
+def test_what_says_two_things_is_sent_back_with_what_is_doubled():
+    reading = read('{"name": "a", "name": "b", "people": 1}', ALONE)
+    assert isinstance(reading, Unusable)
+    assert "duplicate key name" in reading.reminder
 
 
 def test_an_agent_without_tools_is_reminded_of_its_schema_alone():

