@@ -1,8 +1,10 @@
-"""An agent that works with people: it plays plays (see `plays`), asks, needs approvals, and writes down what it is sent."""
+"""Agents that work with people: they play plays (see `plays`), ask, need approvals, and write down what they are sent."""
 
 import asyncio
+from dataclasses import replace
 
 from agent import Agent, ToolContext, tool
+from agent.context_window import ContextManager
 from agent.models.base import ModelReply, ModelRequest
 from agent.models.function import FunctionModel
 from agent.requests import question_tool, remember_tool
@@ -16,7 +18,7 @@ ASK_SECONDS = 1.0
 
 async def _answer(request: ModelRequest) -> ModelReply:
     write_down(request)
-    return await player.perform(request)
+    return replace(await player.perform(request), input_tokens=None)  # as estimated: the size of a request decides
 
 
 @tool(approval=True)
@@ -42,6 +44,33 @@ async def launch(gate: str, context: ToolContext) -> str:
         await asyncio.sleep(0.01)
     return "launched"
 
+
+@tool(approval=True, idempotent=True)
+async def transfer(amount: int, context: ToolContext) -> str:
+    """Transfers, if a person allows it; the bank knows a transfer that comes twice."""
+    Traces.of_this_process().leave("transfer", context.run_id, context.idempotency_key, str(amount))
+    return f"{amount} transferred"
+
+
+@tool(idempotent=True)
+async def tell(words: int) -> str:
+    """Tells a long story."""
+    return " ".join(f"word{number}" for number in range(words))
+
+
+def teller_of(queue: str) -> Agent[str]:
+    """An agent whose every call may be repeated, and whose window is small."""
+    return Agent(
+        "Serve people.",
+        name="teller",
+        tools=[transfer, tell, question_tool()],
+        model=FunctionModel(_answer, price=player.PRICE, name="teller"),
+        context=ContextManager(max_tokens=1000, recent_messages=4),
+        queue=queue,
+    )
+
+
+teller = teller_of("default")
 
 clerk = Agent(
     "Serve people.",

@@ -123,6 +123,16 @@ def launch(gate: str) -> Use:
     return Use("launch", {"gate": gate})
 
 
+def transfer(amount: int) -> Use:
+    """Leaves a trace, if a person allows it. Idempotent."""
+    return Use("transfer", {"amount": amount})
+
+
+def tell(words: int) -> Use:
+    """Returns so many words. Idempotent."""
+    return Use("tell", {"words": words})
+
+
 def remember(text: str) -> Use:
     """Keeps something in the memory of the session."""
     return Use("remember", {"text": text})
