@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from agent.conversation import ContextState, EarlierRun
+from agent.earlier import earlier_run as said_in
 from agent.errors import BrokenRecord, StoreUnavailable
-from agent.events import ContextCompacted, Recorded, Remembered, decode
-from agent.state import RunState
+from agent.events import Recorded, decode
 from scheduler.histories import histories
 from scheduler.keys import Keys
 from scheduler.records import StoredEvent
@@ -79,16 +79,7 @@ def earlier_run(run: str, story: Sequence[StoredEvent] | BrokenRecord) -> Earlie
     """
     if isinstance(story, BrokenRecord):
         raise story
-    state = RunState()
-    remembered: list[str] = []
-    for one in story:
-        event = decode(one.body)
-        if isinstance(event, ContextCompacted):
-            continue  # it is about that run's window, not about its messages
-        if isinstance(event, Remembered):
-            remembered.append(event.text)
-        state.apply(Recorded(seq=one.seq, at=one.at, event=event))
-    return EarlierRun(run, state.messages(), remembered)
+    return said_in(run, (Recorded(seq=one.seq, at=one.at, event=decode(one.body)) for one in story))
 
 
 def _context(state: bytes) -> ContextState:

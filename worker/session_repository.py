@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_core import to_json
 
 from agent.conversation import ContextState
-from agent.documents.messages import Message
+from agent.documents.messages import Message, message_of
 from agent.documents.runtime_sessions import (
     MOVER,
     TRACE,
@@ -25,10 +25,10 @@ from agent.documents.runtime_sessions import (
     Session,
     StoredCheckpoint,
     StoredEvent,
-    messages_of,
     moment,
     stored_events,
 )
+from agent.earlier import messages_so_far
 from agent.errors import RunNotFound
 from agent.events import Recorded, decode
 from agent.local import open_requests
@@ -151,7 +151,7 @@ class StoredSessions:
     async def list_messages(self, session_id: str) -> list[Message]:
         messages: list[Message] = []
         for record in await self._runs_of(session_id):
-            messages += messages_of(await self._recorded(record.id))
+            messages += map(message_of, messages_so_far(await self._recorded(record.id)))
         return messages
 
     async def answer(self, run_id: str, answer: Answer) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.budget import Reservation
 from agent.context import RunIdentity
 from agent.conversation import NO_CONTEXT, ContextState
-from agent.documents.messages import Message
+from agent.documents.messages import Message, message_of
 from agent.documents.runtime_sessions import (
     ENDED,
     MOVER,
@@ -19,12 +19,11 @@ from agent.documents.runtime_sessions import (
     Status,
     StoredCheckpoint,
     StoredEvent,
-    earlier_run,
-    messages_of,
     moment,
     stored_events,
 )
 from agent.driver import Driver
+from agent.earlier import earlier_run, messages_so_far
 from agent.errors import Conflict
 from agent.events import Event, RunClaimed, RunCreated, RunFailed
 from agent.journal import Commit, MemoryJournal, News
@@ -127,7 +126,9 @@ class MemorySessionRepository:
         return StoredCheckpoint(run_id, head.seq, head, moment(run.journal.events[-1].at))
 
     async def list_messages(self, session_id: str) -> list[Message]:
-        return [message for run in self._runs_of(session_id) for message in messages_of(run.journal.events)]
+        return [
+            message_of(message) for run in self._runs_of(session_id) for message in messages_so_far(run.journal.events)
+        ]
 
     async def answer(self, run_id: str, answer: Answer) -> None:
         run = self._runs[run_id]

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from agent.conversation import EarlierRun
-from agent.documents.messages import Message, message_of
-from agent.events import ContextCompacted, Event, Recorded, Remembered, RequestOpened, RunClaimed, RunCreated
-from agent.state import Checkpoint, RunState
+from agent.documents.messages import Message
+from agent.events import Event, Recorded, RequestOpened, RunClaimed, RunCreated
+from agent.state import Checkpoint
 
 if TYPE_CHECKING:
     from agent.agent import Agent
@@ -160,26 +159,6 @@ def stored_events(session_id: str, run_id: str, events: Sequence[Recorded]) -> l
             trace_id = event.worker.removeprefix(MOVER) if event.worker.startswith(MOVER) else ""
         stored.append(StoredEvent(session_id, run_id, recorded.seq, moment(recorded.at), event, trace_id))
     return stored
-
-
-def earlier_run(run_id: str, events: Sequence[Recorded]) -> EarlierRun:
-    """What a run that has ended said, and what was to be remembered in it."""
-    remembered = [recorded.event.text for recorded in events if isinstance(recorded.event, Remembered)]
-    return EarlierRun(run_id, _folded(events).messages(), remembered)
-
-
-def messages_of(events: Sequence[Recorded]) -> list[Message]:
-    """What was said in a run so far. Calls that are under way are not yet part of it."""
-    state = _folded(events)
-    return [message_of(message) for message in (state.messages() if state.head.ended else state.history)]
-
-
-def _folded(events: Sequence[Recorded]) -> RunState:
-    state = RunState()
-    for recorded in events:
-        if not isinstance(recorded.event, ContextCompacted):  # that is about its window, not about its messages
-            state.apply(recorded)
-    return state
 
 
 def moment(milliseconds: int) -> datetime:
