@@ -90,7 +90,7 @@ def test_the_model_reads_tools_as_functions_and_never_runs_them() -> None:
         "type": "function",
         "function": {"name": "add", "description": "Adds two numbers.", "parameters": number_pair},
     }
-    assert [schema["function"]["name"] for schema in agent.tools_schema()] == ["add", "multiply", "finish"]  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    assert [schema["function"]["name"] for schema in agent.tools_schema()] == ["add", "multiply", "finish"]  # pyright: ignore[reportIndexIssue]
 
 
 def test_one_response_can_be_asked_for_by_hand() -> None:
@@ -186,7 +186,7 @@ def test_messages_have_the_shape_of_language_model_apis() -> None:
     assert [role.value for role in Role] == ["system", "user", "assistant", "tool"]
     assert Message(role=Role.USER, content="Hi").model_dump(exclude_none=True) == {"role": "user", "content": "Hi"}
     assert type(Message(role=Role.USER).role) is str
-    memory = Memory(messages=[pawl.Message(role=Role.USER, content="Hi")])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    memory = Memory(messages=[pawl.Message(role=Role.USER, content="Hi")])  # pyright: ignore[reportArgumentType]
     memory.add(pawl.Message(role=Role.ASSISTANT, tool_calls=(pawl.ToolCall(id="c1", name="add"),)))
     assert dumped(memory)[1]["tool_calls"] == [
         {"function": {"arguments": "{}", "name": "add"}, "id": "c1", "type": "function"}

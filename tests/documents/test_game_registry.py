@@ -81,7 +81,7 @@ def test_schemas_say_more_than_types() -> None:
 def test_a_tool_is_built_from_a_function() -> None:
     """item 17: name, docstring, hints; what has a default is not required; an override is taken word for word."""
 
-    def look(place, pages: int = 1):  # type: ignore[no-untyped-def]  # pyright: ignore
+    def look(place, pages: int = 1):  # pyright: ignore
         """Looks."""
 
     made = build_tool(look)  # pyright: ignore[reportUnknownArgumentType]
@@ -103,14 +103,14 @@ def test_a_tool_is_built_from_a_function() -> None:
 def test_the_decorator_leaves_the_function_as_it_is() -> None:
     """item 18: the tool is kept on the function, which can be called as before."""
     assert add(1, 2) == 3
-    noted = add._tool_metadata  # type: ignore[attr-defined]  # pyright: ignore
+    noted = add._tool_metadata  # pyright: ignore
     assert isinstance(noted, Tool)
     assert noted.function is add
 
 
 def test_a_tool_is_printed_as_in_the_document() -> None:
     """item 19: without its function it is JSON, of exactly these fields."""
-    noted: Tool = add._tool_metadata  # type: ignore[attr-defined]  # pyright: ignore
+    noted: Tool = add._tool_metadata  # pyright: ignore
 
     assert json.loads(json.dumps(noted.model_dump(exclude={"function"}))) == {
         "name": "add",
@@ -169,7 +169,7 @@ def test_a_tool_asks_for_its_context_by_type_or_name() -> None:
     """item 23: a subclass of ActionContext holds whatever tools need."""
 
     def by_type(title: str, anything: Database) -> None: ...
-    def by_name(title: str, action_context) -> None: ...  # type: ignore[no-untyped-def]  # pyright: ignore
+    def by_name(title: str, action_context) -> None: ...  # pyright: ignore
 
     assert context_param(by_type) == ("anything", Database)
     assert context_param(by_name) == ("action_context", ActionContext)  # pyright: ignore[reportUnknownArgumentType]
@@ -179,7 +179,7 @@ def test_a_tool_asks_for_its_context_by_type_or_name() -> None:
 def test_a_context_is_found_where_a_hint_cannot_be_read() -> None:
     """item 24: a hint that names nothing is passed over; a function without a context has none."""
 
-    def broken(title: "Nowhere", context: Database) -> None: ...  # type: ignore[name-defined]  # pyright: ignore # noqa: F821
+    def broken(title: "Nowhere", context: Database) -> None: ...  # pyright: ignore # noqa: F821
 
     assert context_param(broken) == ("context", Database)  # pyright: ignore[reportUnknownArgumentType]
     assert context_param(add) is None
@@ -189,7 +189,7 @@ def test_the_model_never_sees_the_context() -> None:
     """item 25: neither the parameter nor what is in it."""
     agent = Agent("Save.", registry_of(save_paper), action_context=Database(database_url="u", api_key="sk-1"))
 
-    assert list(agent.actions["save_paper"].parameters["properties"]) == ["title", "content"]  # type: ignore[call-overload]  # pyright: ignore
+    assert list(agent.actions["save_paper"].parameters["properties"]) == ["title", "content"]  # pyright: ignore
     assert "sk-1" not in repr(agent.action_context)
 
 

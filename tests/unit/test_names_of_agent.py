@@ -23,7 +23,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_there_is_no_other_name() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Redis'"):
-        _ = agent.Redis  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        _ = agent.Redis  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_package_brings_nothing_heavy() -> None:
