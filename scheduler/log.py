@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import json
 import logging
 import sys
 import threading
@@ -14,9 +13,11 @@ from functools import partial
 from typing import Literal, TextIO
 
 import structlog
+from pydantic_core import to_json
 from structlog.typing import EventDict, WrappedLogger
 
 from agent.redaction import REDACTED, names_a_secret, redact
+from agent.text import well_formed
 
 Level = Literal["debug", "info", "warning", "error"]
 Form = Literal["auto", "console", "json"]
@@ -61,10 +62,11 @@ def json_line(logger: WrappedLogger, level: str, event: EventDict) -> str:
     """The last processor outside a terminal. The step log writes thousands of lines a second: no pass too many."""
     line = {"timestamp": _now(), "level": level, "logger": logger.name, **event}
     try:
-        text = _encode(line)
-    except (TypeError, ValueError, RecursionError):  # a key that is no text, a number that is not finite, a ring
-        text = _encode({name: value if isinstance(value, int) else _text_of(value) for name, value in line.items()})
-    return redact(text)
+        text = to_json(line, fallback=_text_of, inf_nan_mode="strings")
+    except (TypeError, ValueError, RecursionError):  # half a character, bytes, a ring
+        plain = {name: value if isinstance(value, int) else _text_of(value) for name, value in line.items()}
+        text = to_json(plain)
+    return redact(text.decode())
 
 
 class ConsoleLine:
@@ -123,12 +125,9 @@ def _now() -> str:
 def _text_of(value: object) -> str:
     """A log line never raises into what it tells about."""
     try:
-        return str(value)
+        return well_formed(str(value))
     except Exception as error:
         return f"<{type(value).__name__} that cannot be printed: {type(error).__name__}>"
-
-
-_encode = json.JSONEncoder(default=_text_of, allow_nan=False, check_circular=False).encode
 
 
 def _log_uncaught(

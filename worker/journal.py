@@ -194,7 +194,7 @@ class RedisJournal:
         if commit.opening is None:
             self._hold = []
             return b""
-        self._hold = self._of_tenant(commit.opening.as_usage())
+        self._hold = self._of_tenant(commit.opening.as_usage()) if self._tenant else []
         return commit.opening.model_dump_json(exclude_defaults=True).encode()
 
     def _settled(self, charge: Usage) -> list[Entry]:
@@ -205,12 +205,10 @@ class RedisJournal:
         """
         today = self._scripts.keys.usage(datetime.now(UTC).date())
         entries = [Entry(today, self._day_fields[metric], amount) for metric, amount in _amounts(charge)]
-        return entries if self._open is None else [*entries, *self._of_tenant(charge)]
+        return [*entries, *self._of_tenant(charge)] if self._open is not None and self._tenant else entries
 
     def _of_tenant(self, usage: Usage) -> list[Entry]:
         """What a model call uses, for the tenant's ledger."""
-        if not self._tenant:
-            return []
         ledger = self._scripts.keys.tenant(self._tenant)
         entries = [Entry(ledger, metric, amount) for metric, amount in _amounts(usage)]
         return [*entries, Entry(ledger, "total_tokens", usage.total_tokens)]
