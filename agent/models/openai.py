@@ -15,7 +15,7 @@ from agent.models.connections import Connections, Response, Sending
 from agent.models.offline import refuse_if_forbidden
 from agent.models.openai_errors import error_inside, error_of_status, is_about_turns, unreadable
 from agent.models.openai_reply import read_reply
-from agent.models.openai_request import request_bytes
+from agent.models.openai_request import SchemaForm, request_bytes
 from agent.models.server_address import base_url_of, server_address
 from agent.models.strict_turns import in_strict_turns
 from agent.models.untrusted import mapping, parsed
@@ -45,6 +45,8 @@ class OpenAIModel:
         timeout: Seconds for one attempt; a request that asks for less gets less.
         extra_body: Further fields of each request's body; they win over ours, and None leaves a field out.
         headers: Further headers of each request.
+        schema_form: What becomes of the schemas of tools and results: `agent.schema.portable` for a server that refuses
+            references, or enumerations of numbers.
         strict_turns: For servers that insist on one system message in front and on turns that alternate
             (`agent.models.strict_turns`). A server that refuses a request for the shape of its history is asked once more in
             this shape, and from then on in no other.
@@ -60,6 +62,7 @@ class OpenAIModel:
         timeout: float = LONGEST_ATTEMPT,
         extra_body: Mapping[str, object] = _NOTHING,
         headers: Mapping[str, str] = _NO_HEADERS,
+        schema_form: SchemaForm = dict,
         strict_turns: bool = False,
     ) -> None:
         self._model = model
@@ -69,6 +72,7 @@ class OpenAIModel:
         self._timeout = timeout
         self._extra_body = extra_body
         self._headers = headers
+        self._schema_form = schema_form
         self._strict_turns = strict_turns
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
 
@@ -114,6 +118,7 @@ class OpenAIModel:
             origin=self.name,
             output_limit_field=server.output_limit_field,
             extra_body=self._extra_body,
+            schema_form=self._schema_form,
         )
         timeout = min(request.timeout, self._timeout)
         sending = Sending()

@@ -2,13 +2,16 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from agent.messages import Message, Role, ToolCall
 from agent.models.base import ModelRequest, ToolSpecification
 from agent.models.untrusted import items, mapping
 from agent.text import well_formed
+
+SchemaForm = Callable[[Mapping[str, object]], Mapping[str, object]]
+"""A JSON Schema, put into the words of one server."""
 
 _UNNAMEABLE: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME: Final = 64
@@ -22,6 +25,7 @@ def request_bytes(
     origin: str,
     output_limit_field: str,
     extra_body: Mapping[str, object],
+    schema_form: SchemaForm = dict,
 ) -> bytes:
     """The body of the request.
 
@@ -31,6 +35,7 @@ def request_bytes(
         origin: Whose `provider_fields` go back: only those of messages that came from there.
         output_limit_field: `max_tokens`, or `max_completion_tokens` where the server wants that.
         extra_body: Further fields of the body; they win over ours, and None leaves a field out.
+        schema_form: Makes of each schema the one that the server takes.
     """
     body: dict[str, object] = {
         "model": model,
@@ -38,10 +43,10 @@ def request_bytes(
         output_limit_field: request.max_tokens,
     }
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tools"] = [_tool(tool, schema_form) for tool in request.tools]
         body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.response_schema is not None:
-        schema = {"name": _SCHEMA_NAME, "schema": dict(request.response_schema)}
+        schema = {"name": _SCHEMA_NAME, "schema": schema_form(request.response_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.stop:
         body["stop"] = list(request.stop)
@@ -79,8 +84,8 @@ def _tool_call(call: ToolCall, addition: Mapping[str, object]) -> dict[str, obje
     return {**addition, "id": call.id, "type": "function", "function": function}
 
 
-def _tool(tool: ToolSpecification) -> dict[str, object]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+def _tool(tool: ToolSpecification, schema_form: SchemaForm) -> dict[str, object]:
+    function = {"name": tool.name, "description": tool.description, "parameters": schema_form(tool.parameters)}
     return {"type": "function", "function": function}
 
 

@@ -8,6 +8,7 @@ from typing import cast
 from agent.messages import Message, Role, ToolCall
 from agent.models.base import ModelRequest, ToolSpecification
 from agent.models.openai_request import request_bytes
+from agent.schema import portable
 
 USER = Message(role=Role.USER, content="hi")
 SCHEMA: Mapping[str, object] = MappingProxyType({"type": "object", "required": ["a"]})
@@ -126,3 +127,22 @@ def test_lone_surrogates_never_leave():
     """case-074"""
     (message,) = sent_messages(Message(role=Role.USER, content="x \ud83d y"))
     assert message["content"] == "x \ufffd y"
+
+
+def test_schemas_in_the_form_that_a_server_takes():
+    """Some refuse references: they get what these stand for."""
+    recursive: Mapping[str, object] = {
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/Tree"}},
+        "$defs": {"Tree": {"type": "object", "properties": {"inner": {"$ref": "#/$defs/Tree"}}}},
+    }
+    request = ModelRequest(
+        [USER], max_tokens=1, tools=[ToolSpecification("plant", "Plants.", recursive)], response_schema=recursive
+    )
+    data = request_bytes(
+        request, model="m", origin="o", output_limit_field="max_tokens", extra_body={}, schema_form=portable
+    )
+    body = json.loads(data)
+    schemas = (body["tools"][0]["function"]["parameters"], body["response_format"]["json_schema"]["schema"])
+    assert [schema == portable(recursive) for schema in schemas] == [True, True]
+    assert b"$ref" not in data
