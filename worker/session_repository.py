@@ -121,20 +121,10 @@ class StoredSessions:
             record = await (await self._services()).store.info(run_id)
         except RunNotFound:
             return None
-        if (record.session, record.tenant) != (session_id, self._tenant):
-            return None
-        events = await self._recorded(run_id)
-        state = RunState.restore(Checkpoint(), events)
-        return Run(
-            id=run_id,
-            session_id=session_id,
-            status=record.status.value,
-            loop_count=record.step,
-            created_at=moment(record.created_at),
-            updated_at=moment(events[-1].at),
-            requests=tuple(open_requests(state)),
-            ending=events[-1].event if record.ended else None,
-        )
+        return await self._seen(record) if (record.session, record.tenant) == (session_id, self._tenant) else None
+
+    async def list_runs(self, session_id: str) -> list[Run]:
+        return [await self._seen(record) for record in await self._runs_of(session_id)]
 
     async def list_events(self, run_id: str) -> list[StoredEvent]:
         record = await (await self._services()).store.info(run_id)
@@ -166,6 +156,19 @@ class StoredSessions:
             served = ServedAgent(agent, program, opened)
             mover = Mover(await self._services(), run_id, served, name=f"{MOVER}{trace_id}", observer=observer)
             await mover.move()
+
+    async def _seen(self, record: RunRecord) -> Run:
+        events = await self._recorded(record.id)
+        return Run(
+            id=record.id,
+            session_id=record.session,
+            status=record.status.value,
+            loop_count=record.step,
+            created_at=moment(record.created_at),
+            updated_at=moment(events[-1].at),
+            requests=tuple(open_requests(RunState.restore(Checkpoint(), events))),
+            ending=events[-1].event if record.ended else None,
+        )
 
     async def _services(self) -> Services:
         if self._opening is None or (self._opening.done() and self._opening.exception()):

@@ -100,19 +100,10 @@ class MemorySessionRepository:
 
     async def get_run(self, run_id: str, session_id: str) -> Run | None:
         run = self._runs.get(run_id)
-        if run is None or run.identity.session != session_id:
-            return None
-        events = run.journal.events
-        return Run(
-            id=run_id,
-            session_id=session_id,
-            status=run.status,
-            loop_count=run.state.head.step,
-            created_at=moment(events[0].at),
-            updated_at=moment(events[-1].at),
-            requests=tuple(open_requests(run.state)),
-            ending=events[-1].event if run.status in ENDED else None,
-        )
+        return _seen(run) if run is not None and run.identity.session == session_id else None
+
+    async def list_runs(self, session_id: str) -> list[Run]:
+        return [_seen(run) for run in self._runs_of(session_id)]
 
     async def list_events(self, run_id: str) -> list[StoredEvent]:
         run = self._runs[run_id]
@@ -179,6 +170,20 @@ class MemorySessionRepository:
         since = names.index(context.run) if context.run in names else 0
         earlier = [earlier_run(run.identity.run_id, run.journal.events) for run in runs[since:]]
         return RunState.restore(Checkpoint(), [], earlier=earlier, context=context)
+
+
+def _seen(run: _MemoryRun) -> Run:
+    events = run.journal.events
+    return Run(
+        id=run.identity.run_id,
+        session_id=run.identity.session,
+        status=run.status,
+        loop_count=run.state.head.step,
+        created_at=moment(events[0].at),
+        updated_at=moment(events[-1].at),
+        requests=tuple(open_requests(run.state)),
+        ending=events[-1].event if run.status in ENDED else None,
+    )
 
 
 async def _happened(run: _MemoryRun, event: Event) -> None:

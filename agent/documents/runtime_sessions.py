@@ -122,6 +122,10 @@ class SessionRepository(Protocol):
         """A run of that session."""
         ...
 
+    async def list_runs(self, session_id: str) -> list[Run]:
+        """The runs of a session, the oldest first; of very many the latest."""
+        ...
+
     async def list_events(self, run_id: str) -> list[StoredEvent]:
         """All that happened in a run, in order."""
         ...

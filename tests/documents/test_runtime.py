@@ -162,6 +162,38 @@ def test_a_session_remembers_over_its_runs(tried: Callable[[Try], None]) -> None
     tried(attempt)
 
 
+def test_a_call_that_was_cut_off_is_in_doubt(tried: Callable[[Try], None]) -> None:
+    """item 65: the next call goes on; what had started is not executed again unasked, and the model is told so."""
+
+    async def attempt(repository: SessionRepository) -> None:
+        started: list[str] = []
+        begun = asyncio.Event()
+
+        async def transfer(to: str) -> str:
+            started.append(to)
+            begun.set()
+            await asyncio.sleep(60)
+            return "transferred"
+
+        model = ScriptedModel([call("transfer", to="Ada"), say("Nobody knows.")])
+        runtime = runtime_of(repository, model, tools=[build_tool(transfer, description="Transfers.")])
+        calling = asyncio.create_task(runtime.run("s1", "Go."))
+        await begun.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+        (message,) = await repository.list_messages("s1")
+        (run,) = await repository.list_runs("s1")
+        assert (run.status, message.content) == ("queued", "Go.")
+
+        result = await runtime.run("s1", run_id=run.id)
+
+        assert (result.content, started) == ("Nobody knows.", ["Ada"])
+        answers = [message.content for message in await repository.list_messages("s1") if message.role == "tool"]
+        assert "outcome of this call is unknown" in str(answers[0])
+
+    tried(attempt)
+
+
 def test_counters_go_on_over_calls(tried: Callable[[Try], None]) -> None:
     """item 66: loops, tool calls, seconds, and the number of the newest event."""
 
