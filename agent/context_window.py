@@ -30,7 +30,7 @@ SUMMARISE: Final = (
     "and decided, names, numbers and what is still open. Keep what the summary so far says, unless it is settled."
 )
 SUMMARY_TOKENS: Final = 1024
-"""Output tokens that a summary may have."""
+"""Output tokens that a summary may have; a quarter of a window that is smaller."""
 
 Strategy = Literal["window", "summary", "llm_summary"]
 
@@ -116,40 +116,45 @@ class ContextManager:
 
     @property
     def summary_characters(self) -> int:
-        """The longest summary: 4,000 characters, or about half of a smaller window."""
-        return min(SUMMARY_CHARACTERS, 2 * self.max_tokens)
+        """The longest summary: 4,000 characters, or about a quarter of a smaller window."""
+        return min(SUMMARY_CHARACTERS, self.max_tokens)
+
+    @property
+    def summary_tokens(self) -> int:
+        """Output tokens that a summary by the model may have."""
+        return min(SUMMARY_TOKENS, self.max_tokens // 4)
 
     def _front(self, conversation: Conversation, context: ContextState) -> list[Message]:
         """What stands before the window: what is known, and the task at work where the window no longer holds it.
 
-        A token is about four bytes: so the task may take a quarter of what may be sent, and each other part less.
+        Each part has a share of what may be sent.
         """
         task = conversation.messages[conversation.own].content or "" if conversation.own_messages else ""
         parts: list[str] = []
         if (conversation.window > 0 or context.run) and context.first_task not in ("", task):
-            parts.append(f"The conversation began with this task:\n{cut(context.first_task, self.max_tokens // 2)}")
+            parts.append(f"The conversation began with this task:\n{_fitted(context.first_task, self.max_tokens // 8)}")
         if context.summary:
-            parts.append(f"What came before, in short:\n{context.summary}")
-        for title, texts in (
-            ("To be remembered", context.memory),
-            ("Questions that are still open", context.open_questions),
-        ):
-            if texts:
-                parts.append(f"{title}:\n{_newest(texts, self.max_tokens // 2)}")
+            parts.append(f"What came before, in short:\n{_fitted(context.summary, self.max_tokens // 3)}")
+        if context.memory:
+            parts.append(f"To be remembered:\n{_newest(context.memory, self.max_tokens // 8)}")
+        if context.open_questions:
+            listed = _newest(context.open_questions, self.max_tokens // 16)
+            parts.append(f"Questions that are still open:\n{listed}")
         front = [Message(role=Role.SYSTEM, content="\n\n".join(parts))] if parts else []
         if conversation.window > conversation.own and task:
-            front.append(Message(role=Role.USER, content=cut(task, self.max_tokens)))
+            front.append(Message(role=Role.USER, content=_fitted(task, self.max_tokens // 4)))
         return front
 
 
 def _newest(texts: Sequence[str], limit: int) -> str:
-    """The newest of the texts that fit into so many bytes, the last one whatever its size; a line each."""
+    """The newest of the texts that fit into so many tokens, a line each; the last one is cut where it alone is too long."""
     lines: list[str] = []
     for text in reversed(texts):
-        limit -= len(text.encode()) + len("- \n")
-        if lines and limit < 0:
+        line = f"- {text}"
+        if lines and estimate(line) > limit:
             break
-        lines.append(f"- {text}")
+        lines.append(_fitted(line, limit))
+        limit -= estimate(lines[-1]) + 1
     return "\n".join(reversed(lines))
 
 
@@ -160,10 +165,10 @@ def summarised(summary: str, messages: Sequence[Message], limit: int = SUMMARY_C
     return whole if len(whole) <= limit else whole[-limit:].partition("\n")[2]
 
 
-def transcript(messages: Sequence[Message], limit: int) -> str:
+def transcript(messages: Sequence[Message], tokens: int) -> str:
     """Messages as text, for a model that shall summarise them; each cut, so that all together fit."""
-    share = max(limit // max(len(messages), 1), 80)
-    return "\n".join(f"{message.role.value}: {cut(_words(message), share)}" for message in messages)
+    share = tokens // max(len(messages), 1) - MESSAGE_TOKENS
+    return "\n".join(f"{message.role.value}: {_fitted(_words(message), share)}" for message in messages)
 
 
 def summary_request(
@@ -175,8 +180,9 @@ def summary_request(
         room: Estimated tokens that the request may have.
     """
     leaving = conversation.messages[conversation.window : index]
-    before = f"Summary so far:\n{context.summary}\n\n" if context.summary else ""
-    text = f"{before}Messages to add:\n{transcript(leaving, max(room, 200) * 3)}"
+    known = _fitted(context.summary, room // 3)
+    before = f"Summary so far:\n{known}\n\n" if known else ""
+    text = f"{before}Messages to add:\n{transcript(leaving, room - estimate(SUMMARISE) - estimate(before))}"
     messages = [Message(role=Role.SYSTEM, content=SUMMARISE), Message(role=Role.USER, content=text)]
     return ModelRequest(
         messages=messages,
@@ -202,16 +208,17 @@ def _size(message: Message) -> int:
     return MESSAGE_TOKENS + estimate(message.content or "")
 
 
-def _cut(message: Message, content: str, excess: int) -> Message:
-    """The message with its content shorter by so many tokens, as far as that goes."""
-    tokens = estimate(content)
-    wanted = max(tokens - excess, 1)
-    size = len(content.encode()) * wanted // tokens
-    shorter = cut(content, max(size, LEAST_BYTES))
-    while size > LEAST_BYTES and estimate(shorter) > wanted:  # what is at its start counts for more than the rest
-        size = size * 9 // 10
-        shorter = cut(content, max(size, LEAST_BYTES))
-    return message.model_copy(update={"content": shorter})
+def _fitted(text: str, tokens: int) -> str:
+    """The text, or its start with a note, in about so many tokens at most."""
+    have = estimate(text)
+    if have <= tokens:
+        return text
+    size = max(len(text.encode()) * max(tokens, 1) // have, LEAST_BYTES)
+    while (
+        estimate(shorter := cut(text, size)) > tokens and size > LEAST_BYTES
+    ):  # its start may weigh more than the rest
+        size = max(size * 9 // 10, LEAST_BYTES)
+    return shorter
 
 
 def _cut_to(messages: Sequence[Message], sizes: Sequence[int], room: int) -> list[Message]:
@@ -221,7 +228,10 @@ def _cut_to(messages: Sequence[Message], sizes: Sequence[int], room: int) -> lis
     kept: list[Message] = []
     for number, (message, size) in enumerate(zip(reversed(messages), reversed(sizes), strict=True)):
         share = max(left - floor * (len(messages) - number - 1), floor)
-        fits = size <= share or not message.content
-        kept.append(message if fits else _cut(message, message.content or "", size - share))
+        if size > share and message.content:
+            shorter = _fitted(message.content, estimate(message.content) - size + share)
+            kept.append(message.model_copy(update={"content": shorter}))
+        else:
+            kept.append(message)
         left -= min(size, share)
     return kept[::-1]

@@ -120,8 +120,8 @@ class Conversation:
         return start + offset
 
     def position_of(self, index: int) -> tuple[str, int]:
-        """The run and the offset of an index."""
-        if index >= self.own:
+        """The run and the offset of an index; the begin of the run at work is the end of the one before it."""
+        if index > self.own or not self._starts:
             return "", index - self.own
         run, start = next((run, start) for run, start in reversed(self._starts.items()) if start <= index)
         return run, index - start

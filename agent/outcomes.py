@@ -123,7 +123,7 @@ def summary_events(
 def failure_events(
     state: RunState, program: Program, asked: AskModel, error: ModelError, *, jitter: float, ms: int, active_ms: int
 ) -> list[Event]:
-    """What a failed attempt means: a later attempt, or the end.
+    """What a failed attempt means: a later attempt, or the end. Where no summary can be had the free one serves.
 
     Args:
         jitter: A number from 0 to 1 that spreads the attempts of many runs.
@@ -144,6 +144,9 @@ def failure_events(
     )
     if retry_ms is not None:
         return [failed]
+    if isinstance(asked, Summarise):
+        compaction = program.context.compact(state.conversation, state.context, asked.index)
+        return [failed, compacted_event(state, compaction, active_ms=active_ms)]
     words = f"no reply from {program.model.name} after {attempt} attempts: " if retryable else f"{program.model.name}: "
     return [failed, RunFailed(reason=reason, error=words + said, partial=partial(state))]
 

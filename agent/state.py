@@ -385,6 +385,7 @@ class RunState:
                 head.attempts += event.reason != "call_lost"
                 head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
             case ContextCompacted():
+                head.attempts = 0
                 if event.usage.model_calls:
                     head.usage = head.usage.plus(event.usage, active_ms=event.active_ms)
             case ReplyRejected():

@@ -7,7 +7,6 @@ the events of an outcome together with the announcement of what is decided next,
 
 from agent.aside import ResultReader
 from agent.budget import Breach, Elapsed, Reservation, in_words, left, low, out_of_time, reserve
-from agent.context_window import SUMMARY_TOKENS
 from agent.dialects.base import Asking
 from agent.events import Event, RunFailed
 from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Intent, StartTools, Summarise
@@ -30,7 +29,8 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
         error = f"{head.unusable} replies in a row could not be used (the last one: {reason})"
         return Happen((RunFailed(reason=reason, error=error, partial=partial(state)),))
     if head.budget.max_cost_usd is not None and program.model.price is None:
-        error = f"max_cost_usd is set, but no price is known for {program.model.name}"
+        name = program.model.name
+        error = f"max_cost_usd is set, but no price is known for {name}; give it one, or resume without max_cost_usd"
         return Happen((RunFailed(reason="unknown_price", error=error, partial=partial(state)),))
     index = program.context.due(state.conversation, state.context, program.overhead, _correction(state))
     if index is not None:
@@ -64,7 +64,8 @@ def budget_note(state: RunState, elapsed: Elapsed) -> str | None:
 def _compaction(state: RunState, program: Program, run_id: str, elapsed: Elapsed, index: int) -> Summarise | Happen:
     """How the messages before `index` leave the window. The last answer is not spent on a summary."""
     if program.context.strategy == "llm_summary":
-        room = program.context.max_tokens - SUMMARY_TOKENS
+        output = program.context.summary_tokens
+        room = program.context.max_tokens - output
         tokens = min(state.conversation.window_tokens + estimate(state.context.summary), room)
         reserved = reserve(
             state.head.budget,
@@ -73,7 +74,7 @@ def _compaction(state: RunState, program: Program, run_id: str, elapsed: Elapsed
             elapsed,
             input_tokens=corrected(tokens, state),
             price=program.model.price,
-            wanted_output=SUMMARY_TOKENS,
+            wanted_output=output,
         )
         if isinstance(reserved, Reservation) and not reserved.last:
             return Summarise(_asking(state, program, run_id, elapsed, reserved), reserved, tokens, index)

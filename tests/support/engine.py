@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from agent.agent import Agent
 from agent.budget import Budget, Reservation
 from agent.context import RunIdentity
+from agent.conversation import NO_CONTEXT, ContextState, EarlierRun
 from agent.driver import Driver
 from agent.events import Event, Recorded, RunCreated, decode, encode
 from agent.journal import NO_NEWS, Commit, News
@@ -57,9 +58,9 @@ class Record:
         """The events of one type."""
         return [event for event in self.facts if isinstance(event, kind)]
 
-    def restored(self) -> RunState:
+    def restored(self, *, earlier: Sequence[EarlierRun] = (), context: ContextState = NO_CONTEXT) -> RunState:
         """The state that a worker makes of the record: calls that had started are in doubt."""
-        state = RunState.restore(Checkpoint.of(self.checkpoint), self.recorded)
+        state = RunState.restore(Checkpoint.of(self.checkpoint), self.recorded, earlier=earlier, context=context)
         if state.exchange is not None:
             for key, mark in self.marks.items():
                 if key in state.exchange.calls and mark is Mark.STARTED:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent import Agent, AgentDefinitionError, Budget, BudgetExceeded, FunctionModel, ModelReply, ModelRequest, tool
 from agent.context_window import SUMMARY_CHARACTERS, ContextManager, summarised
 from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun, tokens_of
+from agent.errors import ModelRefusedRequest
 from agent.events import ContextCompacted, Recorded
 from agent.messages import Message, Role, ToolCall
 from agent.models.scripted import call, say
@@ -22,7 +23,7 @@ MAX_TOKENS = 1500
 @tool(idempotent=True)
 async def look(page: int) -> str:
     """Looks at a page."""
-    return f"page {page} " + "of many words " * 25
+    return f"page {page} " + "of many words " * 90
 
 
 asked: list[ModelRequest] = []
@@ -66,11 +67,29 @@ def test_no_request_is_larger_and_the_task_is_always_there(strategy: str):
 
 
 def test_a_summary_holds_the_beginning_of_each_message_once():
-    result, seen = long_run(ContextManager(max_tokens=1000, recent_messages=10), steps=11)
+    result, seen = long_run(ContextManager(max_tokens=3000, recent_messages=20), steps=14)
     words = "\n".join(message.content or "" for message in seen[-1].messages)
-    for page in range(1, 11):
+    for page in range(1, 14):
         assert words.count(f"page {page} of many") == 1, page
     assert len(compactions(result)) >= 1
+
+
+def test_a_model_that_writes_no_summary_does_not_end_the_run():
+    """The beginnings of the messages serve instead."""
+    refused: list[int] = []
+
+    def reply(request: ModelRequest) -> ModelReply:
+        if request.purpose == "summary":
+            refused.append(request.step)
+            raise ModelRefusedRequest("no summaries here", status=400)
+        return call("look", page=request.step) if request.step < 20 else say("done")
+
+    window = ContextManager(max_tokens=MAX_TOKENS, recent_messages=8, strategy="llm_summary")
+    agent = Agent("Look.", tools=[look], model=FunctionModel(reply), context=window)
+    result = asyncio.run(agent.run("The task: look at all pages."))
+    assert result.output == "done"
+    assert len(compactions(result)) == len(refused) > 0
+    assert all("page" in event.summary for event in compactions(result))
 
 
 def test_a_summary_by_the_model_counts_and_is_not_bought_with_the_last_call():
@@ -107,7 +126,8 @@ def test_earlier_runs_stand_in_front_from_the_position_on():
     conversation.append(Message(role=Role.USER, content="new"))
     assert [message.content for message in conversation.messages] == ["old 3", "new"]
     assert conversation.position_of(0) == ("r1", 3)
-    assert conversation.position_of(1) == ("", 0)
+    assert conversation.position_of(1) == ("r1", 4), "so that the session knows it, whatever becomes of this run"
+    assert conversation.position_of(2) == ("", 1)
     assert conversation.index_of("r1", 4) == 1
     assert conversation.index_of("gone", 7) == 0
     (front, *_) = ContextManager().build(conversation, context, 0)
