@@ -21,6 +21,7 @@
     └── StoreError                    the run's record could not be read or written
         ├── StoreUnavailable          Redis cannot be reached or refuses: nothing was lost, try again
         ├── RunNotFound               never existed, or its retention is over
+        ├── SessionNotFound           likewise
         ├── Conflict                  the request contradicts what is there (other task under one key, busy session)
         ├── NotResumable              only a failed or budget_exceeded run can be resumed
         ├── BrokenRecord              a record cannot be read; kept for inspection
@@ -156,6 +157,10 @@ class StoreUnavailable(StoreError):
 
 class RunNotFound(StoreError):
     """There is no such run: it never existed, or its retention is over."""
+
+
+class SessionNotFound(StoreError):
+    """There is no such session of this tenant: it never existed, or its days are over."""
 
 
 class Conflict(StoreError):

@@ -7,15 +7,15 @@ come or go meanwhile shift nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent.errors import BrokenRecord, ConfigurationError
+from scheduler.index_pages import Entry, newest
 from scheduler.keys import scoped
 from scheduler.lifecycle import Status
 from scheduler.records import RunRecord
 from scheduler.store import Store
-from scheduler.wire import array, ask, groups, number, text
+from scheduler.wire import array, ask, number, text
 
 MAX_PAGE = 1_000
 _CHUNK = 200
@@ -141,28 +141,13 @@ class Listing:
         return min(zip(map(number, sizes), indexes, strict=True))[1]
 
     async def _behind(self, place: _Place, query: Query) -> list[_Place]:
-        """The next entries of an index, newest first; those of one millisecond by run, the last first."""
-        key = self._indexes(query)[place.index]
-        lowest = "-inf" if query.since is None else query.since
-        highest: str | int = "+inf"
-        if place.run:
-            highest = place.score
-        elif query.until is not None and place.index != "status":
-            highest = f"({query.until}"
-        entries: list[_Place] = []
-        offset = 0
-        while len(entries) < _CHUNK:
-            command = ("ZREVRANGEBYSCORE", key, highest, lowest, "WITHSCORES", "LIMIT", offset, _CHUNK)
-            (found,) = await ask(self._redis, command)
-            chunk = [_Place(place.index, int(float(text(score))), text(run)) for run, score in groups(found, 2)]
-            entries += _passed(place, chunk)
-            offset += _CHUNK
-            if len(chunk) < _CHUNK:
-                break
-        return entries[:_CHUNK]
-
-
-def _passed(place: _Place, entries: Iterable[_Place]) -> list[_Place]:
-    if not place.run:
-        return list(entries)
-    return [entry for entry in entries if (entry.score, entry.run) < (place.score, place.run)]
+        """The next entries of an index."""
+        entries = await newest(
+            self._redis,
+            self._indexes(query)[place.index],
+            _CHUNK,
+            behind=Entry(place.score, place.run) if place.run else None,
+            since=query.since,
+            until=None if place.index == "status" else query.until,
+        )
+        return [_Place(place.index, entry.at, entry.member) for entry in entries]

@@ -236,6 +236,11 @@ class Scripts:
         """Removes an ended run before its time: `deleted`, or `live` with its status."""
         return ScriptCall(self._scripts["delete"], self.keys.frame(run), [run, *self._lives], read_refused)
 
+    def forget(self, session: str, tenant: str, *, last_activity: int) -> ScriptCall[Refused]:
+        """Takes the memory from a session that nobody has used since: `forgotten`, `moved`, `missing`, or `busy`."""
+        arguments: list[Argument] = ["", *self._lives, scoped(tenant, name("session", session)), last_activity]
+        return ScriptCall(self._scripts["forget"], self.keys.frame(), arguments, read_refused)
+
     def _add_entries(self, arguments: list[Argument], entries: Sequence[Entry]) -> None:
         arguments.append(3 * len(entries))
         for ledger, field, amount in entries:

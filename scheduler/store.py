@@ -7,8 +7,18 @@ from collections.abc import AsyncIterator, Sequence
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from agent.errors import BrokenRecord, Conflict, NotResumable, RunNotFound, StoreError, StoreUnavailable, TooLarge
+from agent.errors import (
+    BrokenRecord,
+    Conflict,
+    NotResumable,
+    RunNotFound,
+    SessionNotFound,
+    StoreError,
+    StoreUnavailable,
+    TooLarge,
+)
 from scheduler.inputs import NewRun
+from scheduler.keys import scoped
 from scheduler.lifecycle import CancelReason
 from scheduler.records import RunRecord, StoredEvent, parse_record, read_event
 from scheduler.replies import Ask, Created, InboxEntry, Outcome, Refused, read_asks, read_inbox
@@ -135,6 +145,28 @@ class Store:
         if answer.code != "deleted":
             raise _refusal(run_id, answer)
 
+    async def forget(self, session: str, tenant: str) -> None:
+        """Takes the memory from a session that nobody works on.
+
+        Raises:
+            SessionNotFound: There is none of this name.
+            Conflict: One of its runs has not ended.
+        """
+        (at,) = await ask(self.redis, ("ZSCORE", self.keys.sessions, scoped(tenant, session)))
+        if at is None:
+            raise session_not_found(session, tenant)
+        call = self.scripts.forget(session, tenant, last_activity=int(float(text(at))))
+        answer = await run(self.redis, call)
+        match answer.code:
+            case "missing":
+                raise session_not_found(session, tenant)
+            case "busy":
+                raise Conflict(f"The session {session!r} is busy with run {answer.detail}: cancel it first.")
+            case "moved":
+                raise Conflict(f"The session {session!r} was used just now: ask again.")
+            case _:
+                pass
+
     async def info(self, run_id: str) -> RunRecord:
         """The record of a run."""
         (found,) = await self.infos((run_id,))
@@ -207,6 +239,12 @@ def _record(run_id: str, reply: Value | ResponseError) -> RunRecord | StoreError
 
 def _not_found(run_id: str) -> RunNotFound:
     return RunNotFound(f"There is no run {run_id!r}: it never existed, or its retention is over.")
+
+
+def session_not_found(session: str, tenant: str) -> SessionNotFound:
+    """The error that says so."""
+    of = f" of tenant {tenant!r}" if tenant else ""
+    return SessionNotFound(f"There is no session {session!r}{of}: it never existed, or its days are over.")
 
 
 def _refusal(run_id: str, answer: Refused) -> StoreError:

@@ -16,9 +16,11 @@ from agent.budget import Budget
 from agent.errors import BrokenRecord, ConfigurationError, StoreError
 from scheduler.cards import AgentCard
 from scheduler.client.async_handle import AsyncRunHandle
+from scheduler.client.async_session import AsyncSession
 from scheduler.client.outages import sent_again
 from scheduler.client.run_info import RunInfo, moment
 from scheduler.client.services import Services
+from scheduler.client.session_reader import SessionPage
 from scheduler.client.submission import Priority, Submission, Target, new_run
 from scheduler.client.usage import UsageRow, rows_of
 from scheduler.deployment import Deployment
@@ -224,6 +226,20 @@ class AsyncClient:
         found = await services.listing.page(query, count=limit, after=page)
         infos, broken = await services.inspector.infos(found.runs)
         return RunPage(tuple(infos), (*found.broken, *broken), found.next)
+
+    def session(self, session: str, *, tenant: str = "") -> AsyncSession:
+        """A conversation, to look at what it remembers, or to make it forget. Nothing is read yet."""
+        return AsyncSession(session, tenant, self._services)
+
+    async def sessions(self, *, tenant: str = "", limit: int = 50, page: str = "") -> SessionPage:
+        """Conversations, the last active first.
+
+        Args:
+            tenant: Of this tenant; '': of all.
+            limit: At most 1,000.
+            page: `next` of the page before.
+        """
+        return await (await self._services()).sessions.page(tenant, count=limit, after=page)
 
     async def agents(self) -> list[AgentCard]:
         """The agents that workers have, by name. A card that a newer version wrote in its own way is left out."""

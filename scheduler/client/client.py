@@ -12,6 +12,8 @@ from scheduler.cards import AgentCard
 from scheduler.client.async_client import AsyncClient, RunPage
 from scheduler.client.handle import RunHandle
 from scheduler.client.portal import PORTAL
+from scheduler.client.session import Session
+from scheduler.client.session_reader import SessionPage
 from scheduler.client.submission import Priority
 from scheduler.client.usage import UsageRow
 from scheduler.lifecycle import Status
@@ -138,6 +140,14 @@ class Client:
             page=page,
         )
         return PORTAL.run(listing)
+
+    def session(self, session: str, *, tenant: str = "") -> Session:
+        """A conversation, to look at what it remembers, or to make it forget."""
+        return Session(self._client.session(session, tenant=tenant))
+
+    def sessions(self, *, tenant: str = "", limit: int = 50, page: str = "") -> SessionPage:
+        """Conversations, the last active first; of one tenant where it is given."""
+        return PORTAL.run(self._client.sessions(tenant=tenant, limit=limit, page=page))
 
     def agents(self) -> list[AgentCard]:
         """The agents that workers have, by name."""

@@ -10,6 +10,7 @@ from typing import Final
 from agent.errors import StoreError, StoreUnavailable
 from agent.redaction import redact
 from scheduler.client.inspector import Inspector
+from scheduler.client.session_reader import SessionReader
 from scheduler.client.watcher import Watcher
 from scheduler.deployment import Deployment
 from scheduler.ledgers import Ledgers
@@ -34,6 +35,7 @@ class Services:
         self.listing = Listing(self.store)
         self.ledgers = Ledgers(self.redis, self.keys)
         self.inspector = Inspector(self.redis, self.store, self.served)
+        self.sessions = SessionReader(self.redis, self.keys)
         self.watcher = Watcher(self.redis, self.keys)
         self.ringer = Ringer(self.redis, self.store)
         self.mender = Mender(self.redis, self.store, self.ringer)

@@ -121,6 +121,16 @@ def delete(desk: Desk) -> ScriptCall[Any]:
     return desk.scripts.delete("0-a")
 
 
+def forget(desk: Desk) -> ScriptCall[Any]:
+    desk.ended("0-z", session="s", tenant="t")
+    return desk.scripts.forget("s", "t", last_activity=desk.now)
+
+
+def use_the_session_again(desk: Desk) -> None:
+    desk.pass_time(10)
+    desk.ended("0-a", session="s", tenant="t")
+
+
 def finish(desk: Desk) -> None:
     record = desk.record("0-a")
     desk.reap("0-a", record.token, dead=True)
@@ -147,6 +157,7 @@ CASES = {
     "ring": Case(ring, "rung", "waits", lambda desk: desk.claim("0-a", "later"), "no"),
     "defer": Case(defer, "deferred", "already", nothing, "already"),
     "delete": Case(delete, "deleted", "missing", nothing, "missing"),
+    "forget": Case(forget, "forgotten", "forgotten", use_the_session_again, "moved"),
 }
 
 
@@ -185,7 +196,7 @@ def test_every_script_is_among_the_cases() -> None:
     covered = {case.partition(" ")[0] for case in CASES}
 
     assert covered == {"create", "claim", "commit", "renew", "reap", "signal", "cancel", "resume", "sweep", "ring",
-                       "defer", "delete"}  # fmt: skip
+                       "defer", "delete", "forget"}  # fmt: skip
 
 
 def test_what_was_answered_is_answered_again(desk: Desk) -> None:
@@ -206,4 +217,5 @@ def test_a_claim_is_answered_again_in_full(desk: Desk) -> None:
 
 
 def vars_of(answer: object) -> dict[str, Any]:
-    return {name: getattr(answer, name) for name in getattr(answer, "__dataclass_fields__")}  # noqa: B009
+    names: Any = getattr(answer, "_fields", None) or getattr(answer, "__dataclass_fields__", ())
+    return {name: getattr(answer, name) for name in names}

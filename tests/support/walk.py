@@ -39,6 +39,7 @@ WEIGHTS = {
     "ring": 1,
     "defer": 1,
     "delete": 1,
+    "forget": 1,
     "send_again": 12,
     "jump": 2,
     "go_back": 4,
@@ -175,6 +176,10 @@ class Walk(RuleBasedStateMachine):
 
     def delete(self, data: Data) -> None:
         self.send("delete", self.desk.scripts.delete(data.draw(st.sampled_from(RUNS))))
+
+    def forget(self, data: Data) -> None:
+        at = self.history[-1].scores(self.desk.keys.sessions).get("t:s", 0)
+        self.send("forget", self.desk.scripts.forget("s", "t", last_activity=int(at)))
 
     # ---- what befalls a distributed system --------------------------------------------------------------------------
 
