@@ -32,6 +32,7 @@ from agent.intents import AskModel, Summarise
 from agent.messages import INTERRUPTED, ToolCall
 from agent.models.base import ModelReply, Price, RawToolCall
 from agent.program import Program, unknown_tool
+from agent.redaction import redact
 from agent.requests import doubt
 from agent.state import Exchange, Mark, OpenCall, RunState
 from agent.text import bounded, well_formed
@@ -132,7 +133,7 @@ def failure_events(
     attempt = state.head.attempts + 1
     retry_ms = _retry_ms(error, attempt, jitter) if retryable and attempt < program.max_attempts else None
     reason = "model_unavailable" if retryable else "model_refused_request"
-    said = bounded(well_formed(str(error)), 1000)
+    said = bounded(redact(well_formed(str(error))), 1000)
     failed = ModelFailed(
         step=asked.asking.step,
         error=said,
