@@ -12,11 +12,12 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import from_json, to_json, to_jsonable_python
+from pydantic_core import from_json, to_json
 from typing_extensions import TypeForm
 
 from agent.arguments import explain
 from agent.errors import AgentDefinitionError, InvalidArguments, UnrenderableResult
+from agent.rendering import jsonable
 from agent.schema import Schema, schema_of, why_no_schema
 from agent.text import well_formed_json, without_fence
 from agent.tools import Tool, build_model_tool
@@ -146,7 +147,7 @@ def any_json(value: object) -> object:
         UnrenderableResult: Not even as texts.
     """
     try:
-        return well_formed_json(to_jsonable_python(value, fallback=str, bytes_mode="base64"))
+        return well_formed_json(jsonable(value, str))
     except Exception as error:
         what = f"The result, a {type(value).__name__}, cannot be stored as JSON"
         raise UnrenderableResult(f"{what}: {type(error).__name__}: {error}") from error

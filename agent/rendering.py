@@ -2,14 +2,14 @@
 
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, cast
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from agent.errors import UnrenderableResult
 from agent.text import bounded, place_to_cut, well_formed
@@ -36,6 +36,18 @@ def render_result(value: object) -> str:
         ) from error
 
 
+def jsonable(value: Any, fallback: Callable[[Any], object]) -> object:
+    """A value as what JSON can carry.
+
+    Args:
+        fallback: What to make of an object that JSON does not know.
+    """
+    try:
+        return to_jsonable_python(value, bytes_mode="base64", fallback=fallback)
+    except UnicodeEncodeError:  # keys are encoded at once, other texts are not
+        return to_jsonable_python(_with_well_formed_keys(value), bytes_mode="base64", fallback=fallback)
+
+
 def cut(text: str, limit: int) -> str:
     """The text in at most `limit` bytes of UTF-8: its start, and a note of how much was left out.
 
@@ -56,17 +68,25 @@ def cut(text: str, limit: int) -> str:
 
 def _rendered(value: Any) -> str:
     if isinstance(value, BaseModel):
-        return value.model_dump_json()
+        try:
+            return value.model_dump_json()
+        except PydanticSerializationError:  # lone surrogates
+            return json.dumps(value.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, datetime | date | time | timedelta | Decimal | Enum | bytes | bytearray | memoryview):
-        return str(_jsonable(value))
+        return str(jsonable(value, _plainer))
     if value is None or isinstance(value, bool | int | float):
         return str(value)
-    plain = _jsonable(value)
+    plain = jsonable(value, _plainer)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
-def _jsonable(value: Any) -> object:
-    return to_jsonable_python(value, bytes_mode="base64", fallback=_plainer)
+def _with_well_formed_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {well_formed(key) if isinstance(key, str) else key: _with_well_formed_keys(item) for key, item in items}
+    if isinstance(value, list | tuple):
+        return [_with_well_formed_keys(item) for item in cast("Sequence[Any]", value)]
+    return value
 
 
 def _plainer(value: Any) -> object:

@@ -138,6 +138,15 @@ def test_lone_surrogates_are_replaced_and_split_pairs_joined() -> None:
     """case-074"""
     assert render_result("a\udc9db \ud83d c\U0001f680") == "a\ufffdb \ufffd c\U0001f680"
     assert render_result(["\ud83d", "\ud83d\ude80"]) == '["\ufffd", "\U0001f680"]'
+    assert render_result([{"a\udc9d": {"b": ("\ud83d",)}}]) == '[{"a\ufffd": {"b": ["\ufffd"]}}]'
+    assert render_result(Place(name="a\udc9d", at={"\ud83d": 1})).startswith('{"name":"a\ufffd","at":{"\ufffd')
+
+
+class Place(BaseModel):
+    """Somewhere."""
+
+    name: str
+    at: dict[str, int]
 
 
 def numbers() -> Iterator[int]:
