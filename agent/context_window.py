@@ -6,9 +6,10 @@ session, the task at work and what was to be remembered are always among what is
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
-from agent.conversation import ContextState, Conversation
+from agent.conversation import ContextState, Conversation, tokens_of
 from agent.dialects.base import Asking
 from agent.errors import AgentDefinitionError
 from agent.messages import Message, Role
@@ -75,15 +76,15 @@ class ContextManager:
             overhead: Estimated tokens of the instruction and the tools.
         """
         front = self._front(conversation, context)
-        room = self.max_tokens - overhead - sum(_size(message) for message in front)
+        room = self.max_tokens - overhead - front.tokens
         tail = conversation.messages[conversation.window :]
         if conversation.window_tokens > room:
             tail = _cut_to(tail, conversation.sizes[conversation.window :], room)
-        return [*front, *tail]
+        return [*front.messages, *tail]
 
     def tokens(self, conversation: Conversation, context: ContextState, overhead: int) -> int:
         """The estimated size of a request."""
-        front = sum(_size(message) for message in self._front(conversation, context))
+        front = self._front(conversation, context).tokens
         return overhead + min(front + conversation.window_tokens, max(self.max_tokens - overhead, 1))
 
     def due(self, conversation: Conversation, context: ContextState, overhead: int, correction: float) -> int | None:
@@ -92,7 +93,7 @@ class ContextManager:
         Args:
             correction: What reported sizes are of estimated ones.
         """
-        front = sum(_size(message) for message in self._front(conversation, context))
+        front = self._front(conversation, context).tokens
         if (overhead + front + conversation.window_tokens) * correction <= self.max_tokens:
             return None
         room = int(self.max_tokens / correction * KEPT_SHARE) - overhead - front
@@ -124,26 +125,46 @@ class ContextManager:
         """Output tokens that a summary by the model may have."""
         return min(SUMMARY_TOKENS, self.max_tokens // 4)
 
-    def _front(self, conversation: Conversation, context: ContextState) -> list[Message]:
-        """What stands before the window: what is known, and the task at work where the window no longer holds it.
-
-        Each part has a share of what may be sent.
-        """
+    def _front(self, conversation: Conversation, context: ContextState) -> "_Front":
+        """What stands before the window: what is known, and the task at work where the window no longer holds it."""
         task = conversation.messages[conversation.own].content or "" if conversation.own_messages else ""
-        parts: list[str] = []
-        if (conversation.window > 0 or context.run) and context.first_task not in ("", task):
-            parts.append(f"The conversation began with this task:\n{_fitted(context.first_task, self.max_tokens // 8)}")
-        if context.summary:
-            parts.append(f"What came before, in short:\n{_fitted(context.summary, self.max_tokens // 3)}")
-        if context.memory:
-            parts.append(f"To be remembered:\n{_newest(context.memory, self.max_tokens // 8)}")
-        if context.open_questions:
-            listed = _newest(context.open_questions, self.max_tokens // 16)
-            parts.append(f"Questions that are still open:\n{listed}")
-        front = [Message(role=Role.SYSTEM, content="\n\n".join(parts))] if parts else []
-        if conversation.window > conversation.own and task:
-            front.append(Message(role=Role.USER, content=_fitted(task, self.max_tokens // 4)))
-        return front
+        is_behind_the_first = conversation.window > 0 or context.run
+        return _front(
+            context.first_task if is_behind_the_first and context.first_task != task else "",
+            context.summary,
+            context.memory,
+            context.open_questions,
+            task if conversation.window > conversation.own else "",
+            self.max_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """Messages, and their estimated tokens."""
+
+    messages: Sequence[Message]
+    tokens: int
+
+
+@lru_cache(maxsize=1_000)  # it stays the same from step to step, until the window moves
+def _front(
+    first_task: str, summary: str, memory: tuple[str, ...], open_questions: tuple[str, ...], task: str, limit: int
+) -> _Front:
+    """Each part has a share of what may be sent."""
+    parts: list[str] = []
+    if first_task:
+        parts.append(f"The conversation began with this task:\n{_fitted(first_task, limit // 8)}")
+    if summary:
+        parts.append(f"What came before, in short:\n{_fitted(summary, limit // 3)}")
+    if memory:
+        parts.append(f"To be remembered:\n{_newest(memory, limit // 8)}")
+    if open_questions:
+        parts.append(f"Questions that are still open:\n{_newest(open_questions, limit // 16)}")
+    front = [Message(role=Role.SYSTEM, content="\n\n".join(parts))] if parts else []
+    if task:
+        front.append(Message(role=Role.USER, content=_fitted(task, limit // 4)))
+    return _Front(front, sum(tokens_of(message) for message in front))
 
 
 def _newest(texts: Sequence[str], limit: int) -> str:
@@ -202,10 +223,6 @@ def _line(message: Message) -> str:
 def _words(message: Message) -> str:
     calls = ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls)
     return " ".join(part for part in (message.content, f"[calls {calls}]" if calls else "") if part)
-
-
-def _size(message: Message) -> int:
-    return MESSAGE_TOKENS + estimate(message.content or "")
 
 
 def _fitted(text: str, tokens: int) -> str:

@@ -88,7 +88,7 @@ class ModelReplied(Event):
 
     Attributes:
         finish_reason: As the server wrote it.
-        request_tokens: The estimated size of the request; set against the reported one, it corrects later estimates.
+        request_tokens: The estimated size of a request whose size was reported; set against that, it corrects later estimates.
         ms: Milliseconds that the attempt took.
     """
 

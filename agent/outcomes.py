@@ -66,6 +66,7 @@ def reply_events(
     """What a reply means: the reply itself, the answers to calls that cannot be executed, and the end where it is one."""
     reading = _for_validators(program.dialect.read(reply, program, asked.asking), program, asked.asking.step)
     calls = _distinct(reading.calls, state, asked.asking.step) if isinstance(reading, Calls) else ()
+    usage = _usage_of(reply, asked, program.model.price)
     replied = ModelReplied(
         step=asked.asking.step,
         content=reading.text,
@@ -74,8 +75,8 @@ def reply_events(
         finish_reason=well_formed(reply.finish_reason) if reply.finish_reason else None,
         provider_fields=reply.provider_fields,
         model=well_formed(reply.model) or program.model.name,
-        usage=_usage_of(reply, asked, program.model.price),
-        request_tokens=asked.request_tokens,
+        usage=usage,
+        request_tokens=0 if usage.estimated_tokens else asked.request_tokens,
         ms=ms,
         active_ms=active_ms,
     )

@@ -27,16 +27,13 @@ async def read(page: int) -> str:
 
 
 def _sums_and_an_answer(steps: int) -> list[ModelReply]:
-    return _reported([call("add", a=step, b=200) for step in range(1, steps)])
+    """As many steps, each with the tokens that a server reports for it."""
+    calls = [call("add", a=step, b=200) for step in range(1, steps)]
+    return [with_usage(reply, input_tokens=100, output_tokens=20) for reply in [*calls, say("Done.")]]
 
 
 def _pages_and_an_answer(steps: int) -> list[ModelReply]:
-    return _reported([call("read", page=step) for step in range(1, steps)])
-
-
-def _reported(calls: list[ModelReply]) -> list[ModelReply]:
-    """Calls and an answer, each with the tokens that a server reports for it."""
-    return [with_usage(reply, input_tokens=100, output_tokens=20) for reply in [*calls, say("Done.")]]
+    return [call("read", page=step) for step in range(1, steps)] + [say("Done.")]
 
 
 steps = Agent("Add numbers.", name="steps", tools=[add], model=ScriptedModel(_sums_and_an_answer(STEPS)))
