@@ -47,18 +47,20 @@ def server_address(base_url: str | None, api_key: str | None, headers: Mapping[s
 
     Args:
         base_url: Such as `http://127.0.0.1:8080/v1`; without it that of the environment, `OPENAI_BASE_URL`.
-        api_key: Without it that of the environment, `OPENAI_API_KEY`. Only OpenAI itself needs one.
+        api_key: Without it that of the environment, `OPENAI_API_KEY`, where the address is the environment's or OpenAI's: a
+            key goes to no host that it was not given for. Only OpenAI itself needs one.
         headers: Further headers.
 
     Raises:
         ModelRefusedRequest: There is no key, or the URL or the key cannot be one.
     """
-    key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+    base = _parsed(base_url_of(base_url))
+    of_environment = os.environ.get("OPENAI_API_KEY") if _is_of_environment(base) else None
+    key = (api_key or of_environment or "").strip()
     register_secret(key)
     for name, value in headers.items():
         if _NAME_OF_A_SECRET.search(name):
             register_secret(value)
-    base = _parsed(base_url_of(base_url))
     if not key and base.host == httpx.URL(OPENAI_URL).host:
         raise ModelRefusedRequest("There is no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without one")
     if not (key.isascii() and key.isprintable()):
@@ -70,6 +72,11 @@ def server_address(base_url: str | None, api_key: str | None, headers: Mapping[s
         shown=str(base.copy_with(query=None, fragment=None, userinfo=b"")),
         output_limit_field="max_completion_tokens" if base.host.endswith(_HOSTS_OF_OPENAI) else "max_tokens",
     )
+
+
+def _is_of_environment(base: httpx.URL) -> bool:
+    """Whether the key of the environment was given for this address."""
+    return base.host in (httpx.URL(OPENAI_URL).host, _parsed(base_url_of(None)).host)
 
 
 def _parsed(base_url: str) -> httpx.URL:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-import structlog
 from redis.asyncio import Redis
 
 from agent.events import RunCancelled, RunFailed, RunRequeued, encode
+from scheduler.loggers import get_logger
 from scheduler.records import RunRecord
 from scheduler.replies import Expired, Outcome, ToRing
 from scheduler.scripting import run_many
@@ -28,7 +28,7 @@ class Reaper:
         self._store = store
         self._ringer = ringer
         self._poison = PoisonEvent(encode(LOST), f"{LOST.reason}: {LOST.error}")
-        self._log = structlog.get_logger("pawl.leases")
+        self._log = get_logger("pawl.leases")
 
     async def reap(self, runs: Sequence[Expired], *, why: str, dead: bool = False) -> int:
         """Reaps runs whose lease is over or, with `dead`, whose worker is known to have died. Returns how many.

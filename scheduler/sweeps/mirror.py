@@ -3,13 +3,13 @@
 import uuid
 from datetime import UTC, datetime
 
-import structlog
 from redis.asyncio import Redis
 
 from agent.errors import BrokenRecord, RunNotFound
 from agent.events import RunResumed, encode
 from agent.redaction import redact
 from scheduler.lifecycle import Status
+from scheduler.loggers import get_logger
 from scheduler.records import RunRecord
 from scheduler.replies import ToRing
 from scheduler.rq_bridge import Mirrored, Standing, cancelled_through_rq, forget_cancelled, mirror
@@ -26,7 +26,7 @@ class Mender:
         self._store = store
         self._ringer = ringer
         self._retention = store.scripts.policy.run_retention_ms // 1000
-        self._log = structlog.get_logger("pawl.mirror")
+        self._log = get_logger("pawl.mirror")
 
     async def mend(self, run_id: str) -> None:
         """RQ shows where the run stands, unless it holds a wish; that is then carried out.

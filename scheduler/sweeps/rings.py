@@ -3,11 +3,11 @@
 import uuid
 from collections.abc import Sequence
 
-import structlog
 from redis.asyncio import Redis
 
 from agent.errors import BrokenRecord, RunNotFound
 from agent.events import RunCancelled, RunCreated, decode, encode
+from scheduler.loggers import get_logger
 from scheduler.records import RunRecord
 from scheduler.replies import Outcome, ToRing
 from scheduler.rq_bridge import RunJob, enqueue, restore_job, ring_keys, ring_words
@@ -23,7 +23,7 @@ class Ringer:
         self._store = store
         self._scripts = store.scripts
         self._words = ring_words()
-        self._log = structlog.get_logger("pawl.rings")
+        self._log = get_logger("pawl.rings")
 
     async def ring(self, runs: Sequence[ToRing]) -> None:
         """Rings for runs that are due.

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agent.errors import StoreError
+from scheduler.loggers import get_logger
 from scheduler.replies import Swept
 from scheduler.rq_bridge import forget_expired
 from scheduler.scripting import run
@@ -46,7 +46,7 @@ class Sweeper:
         self.mender = Mender(redis, store, self.ringer)
         self._passes = 0
         self._retained = time.monotonic()
-        self._log = structlog.get_logger("pawl.sweeps")
+        self._log = get_logger("pawl.sweeps")
 
     async def sweep(self) -> None:
         """Sweeps for ever. An outage of Redis is waited out."""
