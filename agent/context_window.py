@@ -130,12 +130,12 @@ class ContextManager:
         task = conversation.messages[conversation.own].content or "" if conversation.own_messages else ""
         is_behind_the_first = conversation.window > 0 or context.run
         return _front(
-            context.first_task if is_behind_the_first and context.first_task != task else "",
-            context.summary,
-            context.memory,
-            context.open_questions,
-            task if conversation.window > conversation.own else "",
-            self.max_tokens,
+            first_task=context.first_task if is_behind_the_first and context.first_task != task else "",
+            summary=context.summary,
+            memory=context.memory,
+            open_questions=context.open_questions,
+            task=task if conversation.window > conversation.own else "",
+            limit=self.max_tokens,
         )
 
 
@@ -149,7 +149,7 @@ class _Front:
 
 @lru_cache(maxsize=1_000)  # it stays the same from step to step, until the window moves
 def _front(
-    first_task: str, summary: str, memory: tuple[str, ...], open_questions: tuple[str, ...], task: str, limit: int
+    *, first_task: str, summary: str, memory: tuple[str, ...], open_questions: tuple[str, ...], task: str, limit: int
 ) -> _Front:
     """Each part has a share of what may be sent."""
     parts: list[str] = []
