@@ -171,7 +171,7 @@ class Driver:
         if commit.to != "running" and not news.stayed:
             why = plan.why if isinstance(plan, Release) else ""
             return Departure(commit.to, why, commit.delay_ms or 0)
-        if not news.cancel and not news.over:
+        if not _overtakes(news, plan):
             self._perform(plan)
         self._hear(news)
         return None
@@ -435,3 +435,10 @@ class Driver:
 
     def _elapsed(self) -> Elapsed:
         return Elapsed(active_ms=self._active_ms(), wall_ms=self._journal.wall_ms())
+
+
+def _overtakes(news: News, plan: Plan) -> bool:
+    """Whether the answer of a commit comes before what the commit announced. With more to spend a model call is planned anew:
+    it may have been the last."""
+    more = isinstance(plan, AskModel) and any(isinstance(arrived, Budget) for arrived in news.arrived)
+    return bool(news.cancel or news.over) or more

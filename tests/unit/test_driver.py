@@ -21,11 +21,12 @@ from agent.events import (
 )
 from agent.journal import Commit, News
 from agent.mailbox import Cancel, Departure, Leave
-from agent.models.base import ModelRequest
+from agent.models.base import ModelReply, ModelRequest
 from agent.models.function import FunctionModel
 from agent.models.scripted import ScriptedModel, call, calls, say
 from agent.report import StepReport
 from agent.state import Mark
+from agent.tools import tool
 from tests.support import virtual_time
 from tests.support.engine import RUN, Crashed, Record, RecordingJournal, activate, assert_valid, folded
 from tests.support.world import SCRIPT, World, assert_survived, live, world_of
@@ -231,6 +232,29 @@ def test_a_top_up_is_folded_in_and_acknowledged_once():
     (changed,) = world.record.all_of(BudgetChanged)
     assert changed.budget.max_steps == 5
     assert [commit.budget for commit in world.record.commits if commit.budget] == [Budget(max_steps=5)]
+
+
+def test_a_top_up_that_comes_with_the_announcement_of_the_last_call_makes_it_one_of_several():
+    offered: list[int] = []
+
+    def answer(request: ModelRequest) -> ModelReply:
+        offered.append(len(request.tools))
+        return call("pay") if request.step < 3 else say("done")
+
+    agent = Agent("Do it.", tools=[unpaid], model=FunctionModel(answer))
+    record = Record.created(budget=Budget(max_steps=1))
+    journal = RecordingJournal(record, news=[News(arrived=[Budget(max_steps=4)])])
+    assert drive(agent, record, journal=journal) == Departure("completed")
+    assert offered == [2, 2, 2], "not the exit alone"
+    first, second = record.commits[:2]
+    assert (first.charge, second.charge) == (None, None), "the call was not made twice"
+    assert [commit.opening is not None and commit.opening.last for commit in (first, second)] == [True, False]
+
+
+@tool(name="pay")
+async def unpaid() -> str:
+    """Pays nothing."""
+    return "ok"
 
 
 def test_a_top_up_that_meets_the_end_takes_it_back():
