@@ -39,9 +39,11 @@ if mine ~= '' and not begins then
   end
 end
 
+-- What the caller took is claimed. A quick run has ended by now: then nobody else says so.
+if begins then call('LREM', intermediate, 1, run) end
+
 local seen = call('HMGET', record, 'status', 'fence')
 if seen[1] ~= status or seen[2] ~= ARGV[3] then return { 'again' } end
-if begins then call('LREM', intermediate, 1, run) end
 
 local told = not call('ZSCORE', outbox, run)
 local shown = call('HGET', job, 'status')

@@ -11,7 +11,7 @@ HEALTHY = 100
 
 def test_one_poison_run_among_a_hundred_healthy_ones(site: Site) -> None:
     """case-086: it kills its process each time; only it fails, and says why; the others lose nothing."""
-    parent = site.worker("--processes=2", "--grace=1", ready=False)
+    parent = site.worker("--processes=3", "--grace=1", ready=False)
     plays = task(use(note("a"), seconds=0.5), use(put("b"), seconds=0.5), say("done", seconds=0.5))
     before = [site.submit(plays) for _ in range(HEALTHY // 2)]
     poison = site.submit(task(use(boom()), say("never")))

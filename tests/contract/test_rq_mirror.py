@@ -201,6 +201,19 @@ def test_a_late_word_that_a_run_is_running_does_not_bring_it_back(books: Books) 
     assert not books.redis.keys("rq:execution*")
 
 
+def test_a_run_that_ended_before_rq_heard_of_its_start_leaves_no_entry(books: Books) -> None:
+    books.create(RUN)
+    books.redis.lmove(books.queue.key, books.queue.intermediate_queue_key)
+    owner = books.desk.claim(RUN)
+    running = books.standing(RUN)
+    owner.commit(to=Status.COMPLETED)
+    execution = execution_of(RUN, "A", WORKER, datetime.now(UTC))
+
+    assert books.send(running, execution, FACE) is Mirrored.AGAIN
+    books.mirror(RUN, execution, FACE)
+    assert books.listed(RUN) == {"finished"}
+
+
 def test_a_beat_of_an_owner_that_lost_the_run_does_not_displace_the_next(books: Books) -> None:
     books.create(RUN)
     first, execution = books.claim(RUN, "A")
