@@ -14,7 +14,6 @@ from agent.errors import BrokenRecord
 from agent.messages import Message, Role
 from agent.tokens import MESSAGE_TOKENS, estimate
 
-
 MOST_REMEMBERED: Final = 200
 
 

@@ -29,8 +29,10 @@ def walk(desk: Desk, how: settings) -> None:
     run_state_machine_as_test(machine, settings=how)
 
 
-def test_all_invariants_hold_on_every_walk(desk: Desk) -> None:
-    walk(desk, WALK)
+def test_all_invariants_hold_on_every_walk(desk: Desk, request: pytest.FixtureRequest) -> None:
+    """On real servers; fakeredis, whose Lua is ten times slower, walks a tenth of the way."""
+    short = "fakeredis" in request.node.name
+    walk(desk, settings(WALK, max_examples=10) if short else WALK)
 
 
 def without(name: str, text: str, replacement: str) -> Library:

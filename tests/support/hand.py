@@ -110,7 +110,9 @@ class Held:
             question="Which one?",
         )
         self._commit(Status.RUNNING, opened)
-        self._commit(Status.WAITING, RunReleased(why="waiting"), wait=kind, asks={name: NewAsk(kind)})
+        self._commit(
+            Status.WAITING, RunReleased(why="waiting"), wait=kind, asks={name: NewAsk(kind, words="Which one?")}
+        )
 
     def end(self, event: Event) -> None:
         """Ends the run."""
