@@ -14,7 +14,7 @@ from agent.errors import BrokenRecord
 from scheduler.client.run_info import moment
 from scheduler.index_pages import Entry
 from scheduler.keys import unscoped
-from scheduler.wire import Value, array, blob, number, text
+from scheduler.wire import Value, blob, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +48,15 @@ class SessionInfo:
         return to_jsonable_python(self)
 
 
-def session_info_of(entry: Entry, fields: Value, line: Value, runs: Value) -> SessionInfo:
+def session_info_of(entry: Entry, active: str, state: Value, line: Value, runs: Value) -> SessionInfo:
     """Puts together what was read.
+
+    Args:
+        state: What the session knows, or will know if its active run ends now.
 
     Raises:
         BrokenRecord: What the session knows cannot be read.
     """
-    active, state = array(fields)
     try:
         context = ContextState.model_validate_json(blob(state) if state else b"{}")
     except ValidationError as error:
@@ -62,7 +64,7 @@ def session_info_of(entry: Entry, fields: Value, line: Value, runs: Value) -> Se
     return SessionInfo(
         id=unscoped(entry.member),
         tenant=entry.member.partition(":")[0],
-        active=text(active) if active else "",
+        active=active,
         waiting=number(line),
         runs=number(runs),
         last_activity=moment(entry.at),

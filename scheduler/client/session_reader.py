@@ -1,8 +1,8 @@
-"""Reads sessions, in two round trips however many they are."""
+"""Reads sessions, in three round trips however many they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from redis.asyncio import Redis
@@ -12,7 +12,7 @@ from scheduler.client.session_info import SessionInfo, session_info_of
 from scheduler.index_pages import Entry, newest
 from scheduler.keys import Keys, name, scoped, unscoped
 from scheduler.store import session_not_found
-from scheduler.wire import ask, groups, text
+from scheduler.wire import Value, array, ask, groups, text
 
 MAX_PAGE = 1_000
 _COMMANDS_A_SESSION = 3
@@ -77,14 +77,21 @@ class SessionReader:
                 ("ZCARD", keys.by_session(entry.member)),
             )
         ]
-        replies = await ask(self._redis, *commands) if commands else []
+        replies = groups(await ask(self._redis, *commands) if commands else [], _COMMANDS_A_SESSION)
+        sessions = [(text(active or b""), state) for active, state in (array(fields) for fields, _, _ in replies)]
+        drafts = await self._drafts([active for active, _ in sessions if active])
         found: list[SessionInfo | BrokenRecord] = []
-        for entry, reply in zip(entries, groups(replies, _COMMANDS_A_SESSION), strict=True):
+        for entry, (active, state), (_, line, runs) in zip(entries, sessions, replies, strict=True):
             try:
-                found.append(session_info_of(entry, *reply))
+                found.append(session_info_of(entry, active, drafts.get(active) or state, line, runs))
             except BrokenRecord as broken:
                 found.append(broken)
         return found
+
+    async def _drafts(self, active: Sequence[str]) -> Mapping[str, Value]:
+        """What active runs have made of what their sessions know."""
+        commands = [("HGET", self._keys.run(run), "context") for run in active]
+        return dict(zip(active, await ask(self._redis, *commands) if commands else [], strict=True))
 
 
 def _place(value: str) -> Entry:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from worker.cli import checking, looking, showing, steering, submitting, tenants, working
+from worker.cli import chat, checking, looking, sessions, showing, steering, submitting, tenants, working
 from worker.cli.errors import EXIT_CODES
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-for group in (working, submitting, looking, showing, steering, tenants, checking):
+for group in (working, submitting, chat, looking, showing, steering, sessions, tenants, checking):
     group.register(app)
 
 

@@ -1,9 +1,11 @@
 """What goes wrong, as one line on stderr and an exit code. No traceback for what a user can mend."""
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Generator
 from enum import IntEnum
 from typing import cast
 
@@ -54,6 +56,16 @@ def reported(verb: Verb) -> Callable[..., None]:
         raise typer.Exit(code)
 
     return run
+
+
+@contextlib.contextmanager
+def complaining_of_warnings() -> Generator[None]:
+    """Warnings of the block become lines on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        complain(str(warning.message))
 
 
 def complain(words: str) -> None:

@@ -22,7 +22,7 @@ Status = Literal["queued", "running", "waiting", "completed", "failed", "cancell
 
 _WATCH_SECONDS = 1.0
 _WHY_CHARACTERS = 160
-_RUN_COLUMNS = ("RUN", "STATUS", "AGENT", "SESSION", "TENANT", "STEPS", "COST", "AGE", "WHY")
+RUN_COLUMNS = ("RUN", "STATUS", "AGENT", "SESSION", "TENANT", "STEPS", "COST", "AGE", "WHY")
 _AGENT_COLUMNS = ("AGENT", "MODEL", "QUEUE", "PRICED", "VERSION", "TOOLS")
 _WORKER_COLUMNS = ("WORKER", "STATE", "RUNS", "QUEUES", "COMPLETED", "FAILED", "UP", "SEEN")
 
@@ -209,7 +209,7 @@ def _print_page(page: RunPage, as_json: bool) -> None:
         for run in page.runs:
             print_json(run.to_json())
     else:
-        print_table(_RUN_COLUMNS, _rows(page))
+        print_table(RUN_COLUMNS, run_rows(page))
         if not page.runs:
             say("no run fits")
     for run_id in page.broken:
@@ -223,11 +223,12 @@ async def _watch(read: Callable[[], Any]) -> None:
 
     with Live(console=console(), auto_refresh=False, screen=console().is_terminal) as live:
         while True:
-            live.update(table(_RUN_COLUMNS, _rows(await read())), refresh=True)
+            live.update(table(RUN_COLUMNS, run_rows(await read())), refresh=True)
             await asyncio.sleep(_WATCH_SECONDS)
 
 
-def _rows(page: RunPage) -> list[tuple[str, ...]]:
+def run_rows(page: RunPage) -> list[tuple[str, ...]]:
+    """Runs as rows of a table."""
     now = datetime.now(UTC)
     return [_row(run, now) for run in page.runs]
 

@@ -35,6 +35,13 @@ def say(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Names and values on stdout, a line each; those without a value are left out."""
+    for name, value in fields:
+        if value:
+            print_text(f"{name:<10} {value}")
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table on stdout. The first column is never cut."""
     console().print(table(columns, rows))

@@ -9,7 +9,7 @@ import typer
 
 from worker.cli.connecting import client
 from worker.cli.errors import ExitCode, reported
-from worker.cli.output import Json, print_json, print_table, print_text
+from worker.cli.output import Json, print_fields, print_json, print_table, print_text
 from worker.cli.steering import Run
 from worker.cli.submitting import print_output
 from worker.cli.text import clock, lasting, money, one_line, printable_json
@@ -107,9 +107,7 @@ def _print_all(info: RunInfo, story: Story, recorded: list[Recorded]) -> None:
 def _print_for_people(info: RunInfo, story: Story, recorded: list[Recorded]) -> None:
     from worker.cli.event_lines import event_line  # noqa: PLC0415
 
-    for name, value in _fields(info, story):
-        if value:
-            print_text(f"{name:<10} {value}")
+    print_fields(_fields(info, story))
     _print_part("steps", bool(story.steps))
     if story.steps:
         print_table(_STEP_COLUMNS, [row for step in story.steps for row in _step_rows(step)])

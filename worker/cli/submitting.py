@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import warnings
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from worker.cli.connecting import client
-from worker.cli.errors import ExitCode, complain, exit_code_of, reported
+from worker.cli.errors import ExitCode, complain, complaining_of_warnings, exit_code_of, reported
 from worker.cli.limits import Given, with_limits
 from worker.cli.output import Json, print_json, print_text, say
 
@@ -56,8 +55,7 @@ def submit(
 
     async def act() -> int:
         async with client() as opened:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with complaining_of_warnings():
                 run = await opened.submit(
                     agent,
                     words,
@@ -70,8 +68,6 @@ def submit(
                     metadata=pairs,
                     on_busy=on_busy,
                 )
-            for warning in caught:
-                complain(str(warning.message))
             if wait:
                 return await _wait(run, timeout, as_json)
             if as_json:

@@ -1,0 +1,189 @@
+"""`pawl chat` and `pawl sessions`: a conversation in a terminal or a pipe, with questions, approvals and interrupts."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from scheduler.lifecycle import Status
+from tests.support.plays import ask, hold, note, pay, say, task, use
+from tests.support.site import ROOT, Site
+
+CLERK = "tests.support.clerk"
+PAWL = [sys.executable, "-m", "worker.cli"]
+
+
+@pytest.fixture
+def desk(site: Site) -> Iterator[Site]:
+    """A deployment with a worker that has the clerk."""
+    site.worker(targets=CLERK)
+    yield site
+
+
+def pawl(site: Site, *arguments: str, lines: tuple[str, ...] = (), code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*PAWL, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **site.environment},
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done
+
+
+def session_of(done: subprocess.CompletedProcess[str]) -> str:
+    found = re.search(r"go on with: pawl chat clerk --session (\S+)", done.stderr)
+    assert found is not None, done.stderr
+    return found[1]
+
+
+def test_a_conversation_in_a_pipe_with_a_question_an_approval_and_a_second_session(desk: Site) -> None:
+    done = pawl(
+        desk,
+        *("chat", "clerk", "--tenant", "acme"),
+        lines=(
+            task(use(ask("Which colour?")), use(pay(1), pay(2), note("a")), say("painted")),
+            "red",
+            *("e", "not json", "e", '{"amount": 7}'),
+            *("n", "too much"),
+            task(say("second")),
+            "/new",
+            task(say("third")),
+            "/sessions",
+            "/what",
+            "/exit",
+            task(say("never read")),
+        ),
+    )
+    answers, table = done.stdout.split("SESSION", 1)
+    assert answers.splitlines() == ["painted", "second", "third"]
+    assert "Which colour?" in done.stderr
+    assert 'May pay be called with {"amount":2}?' in done.stderr
+    assert "not JSON" in done.stderr
+    assert "/switch SESSION" in done.stderr, "what is no command is answered with those there are"
+    assert "1.0 ask_user: ok" in done.stderr
+    assert [trace.text for trace in desk.traces.found("pay")] == ["7"]
+    assert len(re.findall(r"chat-[0-9a-f]{8}", table)) == 2
+    last = session_of(done)
+    assert [run.status for run in desk.client.runs(session=last, tenant="acme").runs] == [Status.COMPLETED]
+
+
+def test_a_conversation_is_gone_on_with_where_it_was_left(desk: Site) -> None:
+    left = pawl(desk, "chat", "clerk", "--session", "s1", lines=(task(use(ask("Which?")), say("done")),))
+    assert "waits for you" in left.stderr
+    assert left.stdout == ""
+    assert session_of(left) == "s1"
+
+    again = pawl(desk, "chat", "clerk", "--session", "s1", lines=("this one", task(say("more"))))
+    assert again.stdout.splitlines() == ["done", "more"]
+    assert "it began with: [" in again.stderr
+    switched = pawl(desk, "chat", "clerk", lines=("/switch s1", task(say("and more"))))
+    assert switched.stdout.splitlines() == ["and more"]
+    assert session_of(switched) == "s1"
+    assert len(desk.client.runs(session="s1").runs) == 3
+
+
+def test_what_goes_wrong_does_not_end_the_conversation(desk: Site) -> None:
+    done = pawl(desk, "chat", "clerk", lines=("no play", task(say("well"))))
+    assert done.stdout.splitlines() == ["well"]
+    assert "pawl: model_refused_request" in done.stderr
+
+
+def test_an_interrupt_ends_the_run_and_keeps_the_conversation(desk: Site) -> None:
+    chat = subprocess.Popen(
+        [*PAWL, "chat", "clerk", "--session", "s1"],
+        cwd=ROOT,
+        env={**os.environ, **desk.environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert chat.stdin is not None
+    chat.stdin.write(task(use(hold("never")), say("never")) + "\n")
+    chat.stdin.flush()
+    desk.leaves("hold")
+    chat.send_signal(signal.SIGINT)
+    output, errors = chat.communicate(task(say("still here")) + "\n", timeout=30)
+
+    assert chat.returncode == 0, errors
+    assert output.splitlines() == ["still here"]
+    assert "is cancelled" in errors
+    last, first = desk.client.runs(session="s1").runs
+    assert (first.status, last.status) == (Status.CANCELLED, Status.COMPLETED)
+
+
+def test_a_terminal_shows_prompts_and_hears_an_interrupt(desk: Site) -> None:
+    mine, its = pty.openpty()
+    chat = subprocess.Popen(
+        [*PAWL, "chat", "clerk"],
+        cwd=ROOT,
+        env={**os.environ, **desk.environment, "TERM": "dumb"},
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+    )
+    seen = ""
+
+    def until(words: str) -> None:
+        """Reads until it says so behind what was read before."""
+        nonlocal seen
+        deadline = time.monotonic() + 20
+        while words not in seen:
+            assert time.monotonic() < deadline, seen
+            if select.select([mine], [], [], 1)[0]:
+                seen += os.read(mine, 65536).decode()
+        seen = seen.partition(words)[2]
+
+    until("> ")
+    os.write(mine, (task(use(pay(3)), say("paid")) + "\n").encode())
+    until("[y]es, [n]o, [e]dit?")
+    os.write(mine, b"y\n")
+    until("\npaid")
+    chat.send_signal(signal.SIGINT)
+    until("/exit leaves")
+    os.write(mine, b"/exit\n")
+    until("go on with")
+    assert chat.wait(20) == 0
+    os.close(mine)
+    os.close(its)
+
+
+def test_sessions_are_listed_shown_forgotten_and_deleted(desk: Site) -> None:
+    for name in ("s1", "s2"):
+        desk.client.submit("clerk", task(say(name)), session=name, tenant="acme").result(timeout=15)
+
+    table = pawl(desk, "sessions").stdout.splitlines()
+    assert table[0].split() == ["SESSION", "TENANT", "STATUS", "RUNS", "LAST", "ACTIVE", "BEGAN", "WITH"]
+    assert [line.split()[:4] for line in table[1:]] == [["s2", "acme", "idle", "1"], ["s1", "acme", "idle", "1"]]
+    page = pawl(desk, "sessions", "--tenant", "acme", "--limit", "1", "--json")
+    place = re.search("--page '(.+)'", page.stderr)
+    assert place is not None
+    assert json.loads(page.stdout)["id"] == "s2"
+    assert json.loads(pawl(desk, "sessions", "--json", "--limit", "1", "--page", place[1]).stdout)["id"] == "s1"
+
+    shown = pawl(desk, "sessions", "show", "s1", "--tenant", "acme").stdout
+    assert "status     idle" in shown
+    assert 'began with [{"text":"s1"}]' in shown
+    assert "completed" in shown
+    whole = json.loads(pawl(desk, "sessions", "show", "s1", "--tenant", "acme", "--json").stdout)
+    assert [run["status"] for run in whole["runs"]] == ["completed"]
+    assert "There is no session 's1'" in pawl(desk, "sessions", "show", "s1", code=1).stderr
+
+    assert pawl(desk, "sessions", "forget", "s1", "--tenant", "acme").stdout == "s1 forgotten\n"
+    assert desk.client.session("s1", tenant="acme").info().first_task == ""
+    assert pawl(desk, "sessions", "delete", "s2", "--tenant", "acme").stdout == "s2 deleted\n"
+    assert [one.id for one in desk.client.sessions(tenant="acme").sessions] == ["s1"]

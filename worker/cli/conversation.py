@@ -1,0 +1,203 @@
+"""A conversation in the terminal: what a person types becomes runs, and what runs ask is asked."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import Any, Final, cast
+
+from agent.errors import Conflict, PawlError, SessionNotFound
+from agent.events import (
+    ContextCompacted,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    Remembered,
+    ReplyRejected,
+    RunBudgetExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunReleased,
+    RunRequeued,
+    ToolReturned,
+)
+from scheduler.client import Client, Request, RunHandle
+from scheduler.client.run_info import error_in
+from worker.cli.chat import new_session
+from worker.cli.errors import complain, complaining_of_warnings
+from worker.cli.event_lines import happened
+from worker.cli.output import print_table, say
+from worker.cli.sessions import COLUMNS, session_rows
+from worker.cli.submitting import print_output
+from worker.cli.text import one_line, printable
+
+CANCEL_SECONDS: Final = 5.0
+SHOWN: Final = (ModelFailed, ReplyRejected, ToolReturned, Remembered, ContextCompacted, RunRequeued)
+"""Events that are worth a line while a run goes on; a reply is, if it calls tools."""
+
+HELP: Final = """\
+/sessions        list your conversations
+/switch SESSION  go on with another one
+/new             begin a new one
+/exit            leave; the conversation is kept"""
+
+
+class Lines:
+    """What a person types, line by line; in a pipe, the lines of stdin."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        if self._terminal:
+            import readline  # noqa: F401, PLC0415 - input() edits lines with it
+
+    def read(self, prompt: str) -> str | None:
+        """The next line; None when there is no more."""
+        if self._terminal:
+            try:
+                return input(printable(prompt))
+            except EOFError:
+                say("")
+                return None
+        say(prompt.rstrip())
+        line = sys.stdin.readline()
+        return line.rstrip("\n") if line else None
+
+
+class Conversation:
+    """One person's talk with one agent, in one session at a time."""
+
+    def __init__(self, client: Client, agent: str, tenant: str, lines: Lines) -> None:
+        self._client = client
+        self._agent = agent
+        self._tenant = tenant
+        self._lines = lines
+        self._session = ""
+
+    def talk(self, session: str) -> None:
+        """Talks until the person leaves."""
+        self._enter(session)
+        while (line := self._next_line()) is not None and line != "/exit":
+            try:
+                self._obey(line) if line.startswith("/") else self._say(line)
+            except PawlError as error:
+                complain(str(error))
+        tenant = f" --tenant {shlex.quote(self._tenant)}" if self._tenant else ""
+        say(f"go on with: pawl chat {self._agent} --session {shlex.quote(self._session)}{tenant}")
+
+    def _next_line(self) -> str | None:
+        try:
+            line = self._lines.read("> ")
+        except KeyboardInterrupt:
+            say("\n/exit leaves")
+            return ""
+        return None if line is None else line.strip()
+
+    def _obey(self, line: str) -> None:
+        command, _, argument = line.partition(" ")
+        match command:
+            case "/sessions":
+                print_table(COLUMNS, session_rows(self._client.sessions(tenant=self._tenant)))
+            case "/switch" if argument.strip():
+                self._enter(argument.strip())
+            case "/new":
+                self._enter(new_session())
+            case _:
+                say(HELP)
+
+    def _enter(self, session: str) -> None:
+        """Goes to a session, and on with the run that it works on."""
+        self._session = session
+        say(f"session {session}")
+        try:
+            info = self._client.session(session, tenant=self._tenant).info()
+        except SessionNotFound:
+            return
+        say(f"it began with: {one_line(info.first_task)}")
+        if info.active:
+            self._follow(self._client.get(info.active))
+
+    def _say(self, text: str) -> None:
+        if text:
+            with complaining_of_warnings():
+                run = self._client.submit(self._agent, text, session=self._session, tenant=self._tenant)
+            self._follow(run)
+
+    def _follow(self, run: RunHandle[object]) -> None:
+        """Shows how a run goes on, asks what it asks, and shows what it comes to. An interrupt ends the run."""
+        try:
+            for recorded in run.events(follow=True):
+                event = recorded.event
+                self._show(event)
+                if isinstance(event, RunReleased) and event.why == "waiting" and not self._answer(run):
+                    say(f"run {run.id} waits for you")
+                    return
+        except KeyboardInterrupt:
+            say("")
+            if run.cancel() == "asked":
+                run.wait(CANCEL_SECONDS)
+            say(f"run {run.id} is cancelled")
+
+    def _show(self, event: Event) -> None:
+        match event:
+            case RunCompleted(output=output):
+                print_output(output)
+                sys.stdout.flush()
+            case RunFailed() | RunBudgetExceeded() | RunCancelled():
+                complain(error_in(event))
+            case ModelReplied(calls=calls) if calls:
+                say(f"  {happened(event)}")
+            case _ if isinstance(event, SHOWN):
+                say(f"  {happened(event).lstrip()}")
+            case _:
+                pass
+
+    def _answer(self, run: RunHandle[object]) -> bool:
+        """Asks the person all that a run asks now. False where there is nobody left to ask."""
+        for request in run.info().requests:
+            try:
+                answered = self._reply(run, request) if request.kind == "reply" else self._decide(run, request)
+            except Conflict as error:  # somebody else was faster, or its deadline is past
+                complain(str(error))
+                continue
+            if not answered:
+                return False
+        return True
+
+    def _reply(self, run: RunHandle[object], request: Request) -> bool:
+        text = self._lines.read(f"{request.question}\n? ")
+        if text is not None:
+            run.reply(text, request=request.id)
+        return text is not None
+
+    def _decide(self, run: RunHandle[object], request: Request) -> bool:
+        while (choice := self._lines.read(f"{request.question}\n[y]es, [n]o, [e]dit? ")) is not None:
+            match choice.strip().lower()[:1]:
+                case "y":
+                    run.approve(request.id)
+                    return True
+                case "n":
+                    run.reject(request.id, reason=self._lines.read("why? ") or "")
+                    return True
+                case "e":
+                    arguments = _object(self._lines.read("arguments (JSON)? ") or "")
+                    if arguments is not None:
+                        run.approve(request.id, arguments=arguments)
+                        return True
+                case _:
+                    pass
+        return False
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object that was typed; None, and a word why, where it is none."""
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        say(f"not JSON: {error}")
+        return None
+    if not isinstance(found, dict):
+        say("not a JSON object")
+        return None
+    return cast("dict[str, Any]", found)
