@@ -134,9 +134,9 @@ class Conversation:
     def _with_own_ids(self, message: Message, number: int) -> Message:
         """The message with call ids that no other run's calls have: some servers count from 0 in every reply."""
         if message.role is Role.TOOL and message.tool_call_id:
-            return message.model_copy(update={"tool_call_id": f"{message.tool_call_id}.{number}"})
+            return message.model_copy(update={"tool_call_id": f"{message.tool_call_id}_{number}"})
         if not message.tool_calls:
             return message
-        calls = tuple(call.model_copy(update={"id": f"{call.id}.{number}"}) for call in message.tool_calls)
+        calls = tuple(call.model_copy(update={"id": f"{call.id}_{number}"}) for call in message.tool_calls)
         self.call_ids.update(call.id for call in calls)
         return message.model_copy(update={"tool_calls": calls})
