@@ -5,9 +5,9 @@ session, the task at work and what was to be remembered are always among what is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from agent.conversation import ContextState, Conversation, tokens_of
 from agent.dialects.base import Asking
@@ -32,6 +32,11 @@ SUMMARISE: Final = (
 )
 SUMMARY_TOKENS: Final = 1024
 """Output tokens that a summary may have; a quarter of a window that is smaller."""
+
+LEAST_TOKENS: Final = 500
+MOST_RUNS: Final = 32
+KEPT_RUNS: Final = 16
+"""Of earlier runs in the window, however short. A session keeps 50: so none leaves it before it is summarised."""
 
 Strategy = Literal["window", "summary", "llm_summary"]
 
@@ -64,10 +69,20 @@ class ContextManager:
     def __post_init__(self) -> None:
         if self.result_preview < 100:
             raise AgentDefinitionError(f"result_preview={self.result_preview}: it must be at least 100 characters")
-        if self.max_tokens < 500 or self.recent_messages < 2:
+        if self.max_tokens < LEAST_TOKENS or self.recent_messages < 2:
             raise AgentDefinitionError(
-                "a context window needs max_tokens of at least 500 and recent_messages of at least 2"
+                f"a context window needs max_tokens of at least {LEAST_TOKENS} and recent_messages of at least 2"
             )
+
+    def measured_in_estimates(self, correction: float) -> Self:
+        """The same window, where a token of its own is so many of those that the estimates count.
+
+        Args:
+            correction: What reported sizes are of estimated ones.
+        """
+        if correction == 1.0:
+            return self
+        return replace(self, max_tokens=max(int(self.max_tokens / correction), LEAST_TOKENS))
 
     def build(self, conversation: Conversation, context: ContextState, overhead: int) -> list[Message]:
         """The messages of a request, beside the instruction: what is known of older ones, and the window.
@@ -87,16 +102,13 @@ class ContextManager:
         front = self._front(conversation, context).tokens
         return overhead + min(front + conversation.window_tokens, max(self.max_tokens - overhead, 1))
 
-    def due(self, conversation: Conversation, context: ContextState, overhead: int, correction: float) -> int | None:
-        """Where the window shall begin, if it has to move; None where nothing needs, or nothing more can, leave it.
-
-        Args:
-            correction: What reported sizes are of estimated ones.
-        """
+    def due(self, conversation: Conversation, context: ContextState, overhead: int) -> int | None:
+        """Where the window shall begin, if it has to move; None where nothing needs, or nothing more can, leave it."""
         front = self._front(conversation, context).tokens
-        if (overhead + front + conversation.window_tokens) * correction <= self.max_tokens:
+        runs = conversation.runs_in_window
+        if overhead + front + conversation.window_tokens <= self.max_tokens and len(runs) <= MOST_RUNS:
             return None
-        room = int(self.max_tokens / correction * KEPT_SHARE) - overhead - front
+        room = int(self.max_tokens * KEPT_SHARE) - overhead - front
         end = index = begin = len(conversation.messages)
         kept = 0
         while index > conversation.window:
@@ -106,6 +118,8 @@ class ContextManager:
                 break  # the newest exchange stays, whatever its size
             if conversation.messages[index].role is not Role.TOOL:
                 begin = index
+        if len(runs) > MOST_RUNS:
+            begin = max(begin, runs[-KEPT_RUNS])
         return begin if conversation.window < begin < end else None
 
     def compact(self, conversation: Conversation, context: ContextState, index: int) -> Compaction:

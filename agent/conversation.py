@@ -89,6 +89,11 @@ class Conversation:
         """How many messages the run at work has."""
         return len(self.messages) - self.own
 
+    @property
+    def runs_in_window(self) -> Sequence[int]:
+        """Where the earlier runs begin of which all is in the window."""
+        return [start for start in self._starts.values() if start >= self.window]
+
     def append(self, message: Message) -> None:
         """Adds a message to the run at work."""
         size = tokens_of(message)

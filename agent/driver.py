@@ -392,7 +392,8 @@ class Driver:
         if isinstance(asked, Summarise):
             room = asked.request_tokens
             return summary_request(state.conversation, state.context, asked.index, asked.asking, room)
-        messages = program.context.build(state.conversation, state.context, program.overhead)
+        window = program.context.measured_in_estimates(state.correction)
+        messages = window.build(state.conversation, state.context, program.overhead)
         return program.dialect.request(program, messages, asked.asking)
 
     async def _run_tool(self, open_call: OpenCall) -> ToolEnd:

@@ -54,6 +54,8 @@ Ending = Literal["completed", "failed", "cancelled", "budget_exceeded"]
 OPEN_QUESTIONS: Final = 20
 """The most open questions that a session keeps."""
 
+LEAST_CORRECTION: Final = 0.5
+
 _NO_BUDGET: Final = Budget()
 _ONE_TOOL_CALL: Final = Usage(tool_calls=1)
 _REASONS: dict[str, FailureReason] = {"cut_off": "cut_off", "invalid_output": "invalid_output"}
@@ -251,6 +253,13 @@ class RunState:
             if recorded.event.active_ms > head.usage.active_ms:
                 head.usage = head.usage.plus(NO_USAGE, active_ms=recorded.event.active_ms)
             head.seq = recorded.seq
+
+    @property
+    def correction(self) -> float:
+        """What the sizes that a server reported are of those that were estimated; a server may leave out what it cached."""
+        head = self.head
+        known = head.reported_tokens and head.estimated_tokens
+        return max(head.reported_tokens / head.estimated_tokens, LEAST_CORRECTION) if known else 1.0
 
     @property
     def history(self) -> list[Message]:

@@ -32,10 +32,11 @@ def decide(state: RunState, program: Program, run_id: str, elapsed: Elapsed) -> 
         name = program.model.name
         error = f"max_cost_usd is set, but no price is known for {name}; give it one, or resume without max_cost_usd"
         return Happen((RunFailed(reason="unknown_price", error=error, partial=partial(state)),))
-    index = program.context.due(state.conversation, state.context, program.overhead, _correction(state))
+    window = program.context.measured_in_estimates(state.correction)
+    index = window.due(state.conversation, state.context, program.overhead)
     if index is not None:
         return _compaction(state, program, run_id, elapsed, index)
-    request_tokens = program.context.tokens(state.conversation, state.context, program.overhead)
+    request_tokens = window.tokens(state.conversation, state.context, program.overhead)
     reserved = reserve(
         head.budget,
         head.usage,
@@ -94,12 +95,6 @@ def _asking(state: RunState, program: Program, run_id: str, elapsed: Elapsed, re
     )
 
 
-def _correction(state: RunState) -> float:
-    """What the sizes that a server reported are of those that were estimated."""
-    head = state.head
-    return head.reported_tokens / head.estimated_tokens if head.reported_tokens and head.estimated_tokens else 1.0
-
-
 def _work_on(state: RunState, exchange: Exchange, program: Program, elapsed: Elapsed) -> Intent:
     """The next move within an exchange: ask a person, start tools, or wait; the end, where no time is left for that."""
     over = out_of_time(state.head.budget, elapsed)
@@ -149,7 +144,7 @@ def _is_parallel(open_call: OpenCall, program: Program) -> bool:
 
 def corrected(request_tokens: int, state: RunState) -> int:
     """The estimated size of a request, corrected by how the last estimate compared with what the server reported."""
-    return max(1, int(request_tokens * _correction(state)))
+    return max(1, int(request_tokens * state.correction))
 
 
 def _time_left(timeout: float, state: RunState, elapsed: Elapsed) -> float:

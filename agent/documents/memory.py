@@ -68,6 +68,6 @@ class MemoryWindow(ContextManager):
         """The estimated size of a request."""
         return overhead + sum(tokens_of(message) for message in self.build(conversation, context, overhead))
 
-    def due(self, conversation: Conversation, context: ContextState, overhead: int, correction: float) -> int | None:
+    def due(self, conversation: Conversation, context: ContextState, overhead: int) -> int | None:
         """Nothing is compacted: what is left out is the memory's business."""
         return None

@@ -25,6 +25,9 @@ from tests.support.engine import Crashed, Record, RecordingJournal, assert_valid
 from worker.recall import earlier_run, known_before
 
 RESUMABLE: Final = ("failed", "budget_exceeded")
+RUNS_REMEMBERED: Final = 50
+"""As many as a store keeps in the memory of a session."""
+
 ENDED: Final = ("completed", "cancelled", *RESUMABLE)
 
 
@@ -58,7 +61,7 @@ class Talk:
     def state(self) -> RunState:
         """The active run, as a worker finds it that claims it."""
         run = list(self.runs)[-1]
-        context, before = known_before(run, list(self.runs), self.context)
+        context, before = known_before(run, list(self.runs)[-RUNS_REMEMBERED:], self.context)
         earlier = [earlier_run(one, stored(self.runs[one])) for one in before]
         return self.record.restored(earlier=earlier, context=context)
 

@@ -16,6 +16,7 @@ from agent.models.scripted import call, say
 from agent.result import RunResult
 from agent.state import Checkpoint, RunState
 from tests.support.engine import assert_valid
+from tests.support.talk import RUNS_REMEMBERED, Talk
 
 MAX_TOKENS = 1500
 
@@ -151,7 +152,7 @@ def test_one_message_beyond_the_window_is_cut_and_not_left_out():
     window = ContextManager(max_tokens=600)
     built = window.build(conversation, NO_CONTEXT, 50)
     assert sum(tokens_of(message) for message in built) <= 550
-    assert window.due(conversation, NO_CONTEXT, 50, 1.0) is None, "what does not shrink stops itself"
+    assert window.due(conversation, NO_CONTEXT, 50) is None, "what does not shrink stops itself"
 
 
 def with_exchange(conversation: Conversation, number: int, calls: int, text: str) -> None:
@@ -168,10 +169,10 @@ def test_the_newest_exchange_stays_however_many_messages_it_has():
     with_exchange(conversation, 1, 8, "word " * 200)
     with_exchange(conversation, 2, 8, "word " * 200)
     window = ContextManager(max_tokens=1500, recent_messages=4)
-    index = window.due(conversation, NO_CONTEXT, 50, 1.0)
+    index = window.due(conversation, NO_CONTEXT, 50)
     assert index == 10
     conversation.move_window(index)
-    assert window.due(conversation, NO_CONTEXT, 50, 1.0) is None, "it stops itself"
+    assert window.due(conversation, NO_CONTEXT, 50) is None, "it stops itself"
     built = window.build(conversation, NO_CONTEXT, 50)
     assert_valid(built)
     assert sum(tokens_of(message) for message in built) <= 1450
@@ -238,10 +239,10 @@ def test_a_window_never_parts_an_exchange(turns: list[tuple[int, str]], max_toke
             conversation.append(Message(role=Role.TOOL, tool_call_id=one.id, name="look", content=text))
     window = ContextManager(max_tokens=max_tokens, recent_messages=6)
     context = NO_CONTEXT
-    index = window.due(conversation, context, 50, 1.0)
+    index = window.due(conversation, context, 50)
     if index is not None:
         conversation.move_window(window.compact(conversation, context, index).index)
-        assert window.due(conversation, context, 50, 1.0) != index
+        assert window.due(conversation, context, 50) != index
     assert_valid([message for message in window.build(conversation, context, 50) if message.role is not Role.SYSTEM])
     assert conversation.window_tokens == sum(conversation.sizes[conversation.window :])
 
@@ -265,3 +266,29 @@ def test_what_is_remembered_is_bounded():
 def test_recorded_events_carry_the_position():
     event = Recorded(seq=1, at=0, event=ContextCompacted(run="r", offset=2, summary="s"))
     assert event.event == ContextCompacted(run="r", offset=2, summary="s")
+
+
+def test_what_a_server_reports_moves_the_border():
+    conversation = Conversation()
+    for number in range(20):
+        conversation.append(Message(role=Role.USER, content=f"{number} " + "word " * 100))
+    window = ContextManager(max_tokens=conversation.window_tokens)
+    assert window.due(conversation, NO_CONTEXT, 0) is None
+    assert window.measured_in_estimates(1.2).due(conversation, NO_CONTEXT, 0) is not None
+    generous = ContextManager(max_tokens=int(conversation.window_tokens * 0.9)).measured_in_estimates(0.8)
+    assert generous.due(conversation, NO_CONTEXT, 0) is None
+    assert generous.build(conversation, NO_CONTEXT, 0) == conversation.messages, "what fits is not cut"
+    assert ContextManager(max_tokens=600).measured_in_estimates(4.0).max_tokens == 500
+
+
+def test_short_runs_are_summarised_before_the_session_has_no_place_for_them():
+    talk = Talk(Agent("Do it.", model=FunctionModel(lambda request: say("done"))))
+    for number in range(120):
+        talk.begin(f"task {number}")
+        talk.activate()
+    position = list(talk.runs).index(talk.context.run)
+    assert len(talk.runs) - position < RUNS_REMEMBERED
+    assert talk.context.first_task == "task 0"
+    moved = [list(talk.runs).index(event.run) for one in talk.runs.values() for event in one.all_of(ContextCompacted)]
+    assert moved == sorted(set(moved))
+    assert len(moved) < 10, "not at every run"
