@@ -22,6 +22,7 @@ REDIS_DOORS = (
     "scheduler/connection.py",
     "scheduler/deployment.py",
     "scheduler/histories.py",
+    "scheduler/index_pages.py",
     "scheduler/ledgers.py",
     "scheduler/published.py",
     "scheduler/rq_bridge/",
