@@ -309,6 +309,7 @@ def test_requests_are_answered(pawl: Pawl, hand: Hand) -> None:
     shown = pawl("show", asking).stdout
     assert "waits for a reply: `pawl reply" in shown
     assert "asks       reply q1: Which one?" in shown
+    assert "reply q1: Which one?" in pawl("runs").stdout
     assert pawl("reply", asking, "the second one").stdout == f"{asking} answered\n"
     assert "has been answered" in pawl("reply", asking, "x", "--request", "q1", code=1).stderr
     assert pawl("approve", asking_too, "--arguments", '{"amount": 5}').stdout == f"{asking_too} approved\n"

@@ -115,7 +115,8 @@ def _agent(luck: random.Random, asked: list[ModelRequest]) -> Agent[str]:
 def _answer(luck: random.Random, request: str, asked: str) -> Answer:
     if asked == "clarification":
         return Answer(request, some(luck, (3, "reply"), (1, "expired")), text="the first")
-    return Answer(request, some(luck, (3, "approve"), (2, "reject"), (1, "expired")), text="no")
+    edited: object = some(luck, (4, None), (2, {"text": "edited"}), (1, {"wrong": 1}))
+    return Answer(request, some(luck, (3, "approve"), (2, "reject"), (1, "expired")), text="no", arguments=edited)  # pyright: ignore[reportArgumentType]
 
 
 def _live(talk: Talk, luck: random.Random) -> None:
