@@ -66,9 +66,14 @@ end
 local damaged = damage(record)
 if damaged then return { 'broken', damaged } end
 
+-- Whether it has its place in the memory of its session, or is to have none.
+local function has_its_place()
+  return record.session == '' or call('LPOS', BEGUN .. record.session, own) or read(own, 'forgotten')[1] == '1'
+end
+
 local queued_since = record.status_at
 add(record, body)
-if record.fence == 0 and record.session ~= '' then remember(record) end
+if not has_its_place() then remember(record) end
 move(record, 'running')
 call('ZADD', LEASES, now + lease, own)
 set(record, 'fence', record.fence + 1)

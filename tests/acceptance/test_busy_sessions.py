@@ -180,3 +180,20 @@ def test_messages_of_several_processes_come_one_after_another_and_a_limit_ends_o
     told = [content for role, content in said(first_request(site, after)) if role == "assistant"]
     assert told == ["never said", "message 0", "message 1", "message 2"]
     assert ("tool", "noted x") in said(first_request(site, after))
+
+
+def test_what_a_run_says_that_goes_on_after_later_ones_is_known_to_the_next(site: Site) -> None:
+    site.worker(targets=CLERK)
+    first = site.client.submit(
+        clerk, task(use(note("x")), say("said late")), session=SESSION, tenant=TENANT, budget=Budget(max_steps=1)
+    )
+    site.reaches(first.id, Status.BUDGET_EXCEEDED)
+    submit(site, say("in between")).result(timeout=10)
+    first.resume(budget=Budget(max_steps=9))
+    assert first.result(timeout=10).output == "said late"
+    assert "in between" not in sent(site.traces.folder, first.id)[-1].text, "it goes on where it was"
+
+    last = submit(site, say("last"))
+    last.result(timeout=10)
+    told = [content for role, content in said(first_request(site, last)) if role == "assistant"]
+    assert told == ["said late", "in between"]

@@ -271,6 +271,15 @@ def test_a_run_that_never_began_is_remembered_where_it_was_interrupted_and_not_w
     assert desk.claim("0-b").claimed.begun == ("0-a", "0-b")
 
 
+def test_a_run_that_goes_on_when_fifty_others_have_begun_is_remembered_anew(desk: Desk) -> None:
+    desk.ended("0-x", Status.FAILED, **SESSION)
+    for number in range(50):
+        desk.ended(f"0-{number}", **SESSION)
+    desk.resume("0-x")
+
+    assert desk.claim("0-x", "B").claimed.begun == (*(f"0-{number}" for number in range(1, 50)), "0-x")
+
+
 def test_a_memory_holds_the_latest_fifty_runs(desk: Desk) -> None:
     for number in range(52):
         desk.ended(f"0-{number}", **SESSION)

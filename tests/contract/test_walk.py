@@ -70,6 +70,8 @@ CHECKS = {
     "a claim of one behind another": ("claim", "if record.behind == '1'", "if false"),
     "a wake that leaves the run asleep": ("signal", "if outcome == 'woken'", "if false"),
     "an ask without deadline": ("commit", "if deadline and (not due or deadline < due)", "if false"),
+    "a run that begins and is not remembered": ("claim", "then remember(record) end", "then end"),
+    "a rollback that is remembered": ("prelude", "call('LREM', BEGUN .. record.session, 0, record.id)", "call('TIME')"),
     "create again": ("create", "if call('EXISTS', RUN) == 1", "if false"),
     "renew of a lost run": ("renew", "if record[1] == token and", "if"),
 }
