@@ -17,7 +17,7 @@ from agent.context_window import ContextManager
 from agent.conversation import tokens_of
 from agent.driver import Driver
 from agent.errors import ModelRefusedRequest, ModelUnavailable
-from agent.events import ContextCompacted
+from agent.events import ContextCompacted, Remembered
 from agent.mailbox import Cancel, Leave
 from agent.messages import Role
 from agent.models.base import RawToolCall
@@ -94,9 +94,9 @@ def _check(request: ModelRequest) -> None:
     assert request.purpose == "summary" or any("task" in text for text in said), "the task at work is always there"
 
 
-def _agent(luck: random.Random, asked: list[ModelRequest]) -> Agent[str]:
+def _agent(luck: random.Random, heard: Callable[[ModelRequest], None]) -> Agent[str]:
     async def answer(request: ModelRequest) -> ModelReply:
-        asked.append(request)
+        heard(request)
         await asyncio.sleep(1)
         if request.purpose == "summary":
             return some(luck, (3, say("summary")), (1, say("")), (1, None)) or ModelReply(content=None)
@@ -157,12 +157,21 @@ def _at(second: float, message: Cancel | Leave) -> Callable[[Driver], None]:
 def test_every_request_of_any_session_can_be_sent(seed: int):
     luck = random.Random(seed)
     asked: list[ModelRequest] = []
-    talk = Talk(_agent(luck, asked))
+    forgotten: list[ModelRequest] = []
+
+    def hear(request: ModelRequest) -> None:
+        asked.append(request)
+        remembered = any(record.all_of(Remembered) for record in talk.runs.values())
+        if request.purpose == "step" and remembered and "- blue" not in (request.messages[0].content or ""):
+            forgotten.append(request)
+
+    talk = Talk(_agent(luck, hear))
     for number in range(RUNS):
         talk.begin(f"task {number}", Budget(max_steps=luck.choice([3, 8, 50])))
         _live(talk, luck)
     for request in asked:
         _check(request)
+    assert not forgotten, "what was to be remembered is in every later request"
     positions: list[tuple[int, int]] = []
     runs = list(talk.runs)
     for number, record in enumerate(talk.runs.values()):
