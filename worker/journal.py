@@ -74,6 +74,7 @@ class RedisJournal:
         self._stated = False  # the first commit says so itself: what an earlier owner left open is not open any more
         self._hold: list[Entry] = []
         self._step = claimed.step
+        self._model_calls = -1  # not known yet
         self._sent: deque[tuple[float, int, CommitCall]] = deque(maxlen=KEPT_COMMITS)
         self._durability = durability
         self._promoted = promoted
@@ -160,8 +161,10 @@ class RedisJournal:
         opening = self._opening(commit)
         stepped = commit.checkpoint.step != self._step
         self._step = commit.checkpoint.step
-        # The events since the last checkpoint say the rest.
-        state = commit.checkpoint.to_bytes() if stepped or commit.to != "running" else None
+        # People look at the step and at what was charged; the events since the last checkpoint say the rest.
+        charged = commit.checkpoint.usage.model_calls != self._model_calls
+        self._model_calls = commit.checkpoint.usage.model_calls
+        state = commit.checkpoint.to_bytes() if stepped or charged or commit.to != "running" else None
         self.reason = _reason(commit.events[-1]) if commit.events and commit.to != "running" else ""
         return self._scripts.commit(
             self._run,

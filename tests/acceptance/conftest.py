@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers import Server, programs
-from tests.support.site import Site
-
-
-def server_program() -> Path:
-    """Redis where it is installed, else the embedded server."""
-    found = programs()
-    return found.get("redis", found["valkey"])
+from tests.support.servers import Server
+from tests.support.site import Site, server_program
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from scheduler.settings import Settings
 from tests.support import traces
 from tests.support.invariants import check
 from tests.support.player import LEASE_SECONDS, player_of
-from tests.support.servers import Server
+from tests.support.servers import Server, programs
 from tests.support.snapshot import take
 from tests.support.traces import Traces
 from tests.support.waiting import wait_until
@@ -33,6 +33,12 @@ PLAYER = "tests.support.player"
 END_SECONDS = 20.0
 
 Line = dict[str, Any]
+
+
+def server_program() -> Path:
+    """Redis where it is installed, else the embedded server."""
+    found = programs()
+    return found.get("redis", found["valkey"])
 
 
 class WorkerProcess:
