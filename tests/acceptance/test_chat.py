@@ -2,13 +2,10 @@
 
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -123,43 +120,6 @@ def test_an_interrupt_ends_the_run_and_keeps_the_conversation(desk: Site) -> Non
     assert "is cancelled" in errors
     last, first = desk.client.runs(session="s1").runs
     assert (first.status, last.status) == (Status.CANCELLED, Status.COMPLETED)
-
-
-def test_a_terminal_shows_prompts_and_hears_an_interrupt(desk: Site) -> None:
-    mine, its = pty.openpty()
-    chat = subprocess.Popen(
-        [*PAWL, "chat", "clerk"],
-        cwd=ROOT,
-        env={**os.environ, **desk.environment, "TERM": "dumb"},
-        stdin=its,
-        stdout=its,
-        stderr=its,
-        start_new_session=True,
-    )
-    seen = ""
-
-    def until(words: str) -> None:
-        """Reads until it says so behind what was read before."""
-        nonlocal seen
-        deadline = time.monotonic() + 20
-        while words not in seen:
-            assert time.monotonic() < deadline, seen
-            if select.select([mine], [], [], 1)[0]:
-                seen += os.read(mine, 65536).decode()
-        seen = seen.partition(words)[2]
-
-    until("> ")
-    os.write(mine, (task(use(pay(3)), say("paid")) + "\n").encode())
-    until("[y]es, [n]o, [e]dit?")
-    os.write(mine, b"y\n")
-    until("\npaid")
-    chat.send_signal(signal.SIGINT)
-    until("/exit leaves")
-    os.write(mine, b"/exit\n")
-    until("go on with")
-    assert chat.wait(20) == 0
-    os.close(mine)
-    os.close(its)
 
 
 def test_sessions_are_listed_shown_forgotten_and_deleted(desk: Site) -> None:

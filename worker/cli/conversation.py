@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import sys
+from importlib import import_module
 from typing import Any, Final, cast
 
 from agent.errors import Conflict, PawlError, SessionNotFound
@@ -50,7 +52,8 @@ class Lines:
     def __init__(self) -> None:
         self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
         if self._terminal:
-            import readline  # noqa: F401, PLC0415 - input() edits lines with it
+            with contextlib.suppress(ImportError):  # not on every system
+                import_module("readline")  # input() then edits lines, and knows earlier ones
 
     def read(self, prompt: str) -> str | None:
         """The next line; None when there is no more."""
