@@ -133,14 +133,16 @@ class Conversation:
             for recorded in run.events(follow=True):
                 event = recorded.event
                 self._show(event)
+                if isinstance(event, RunCompleted | RunFailed | RunCancelled):
+                    return
                 if isinstance(event, RunReleased) and event.why == "waiting" and not self._answer(run):
                     say(f"run {run.id} waits for you")
                     return
         except KeyboardInterrupt:
-            say("")
-            if run.cancel() == "asked":
+            outcome = run.cancel()
+            if outcome == "asked":
                 run.wait(CANCEL_SECONDS)
-            say(f"run {run.id} is cancelled")
+            say(f"\nrun {run.id} {'had ended before' if outcome == 'over' else 'is cancelled'}")
 
     def _show(self, event: Event) -> None:
         match event:
