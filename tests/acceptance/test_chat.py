@@ -2,10 +2,13 @@
 
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -120,6 +123,57 @@ def test_an_interrupt_ends_the_run_and_keeps_the_conversation(desk: Site) -> Non
     assert "is cancelled" in errors
     last, first = desk.client.runs(session="s1").runs
     assert (first.status, last.status) == (Status.CANCELLED, Status.COMPLETED)
+
+
+class Terminal:
+    """A terminal, seen from its user's side."""
+
+    def __init__(self) -> None:
+        self._mine, self.device = pty.openpty()
+        self._seen = ""
+
+    def type(self, line: str) -> None:
+        """Types a line."""
+        os.write(self._mine, f"{line}\n".encode())
+
+    def shows(self, words: str) -> None:
+        """Waits until it shows something, behind what was waited for before."""
+        deadline = time.monotonic() + 30
+        while words not in self._seen:
+            assert time.monotonic() < deadline, self._seen
+            if select.select([self._mine], [], [], 1)[0]:
+                self._seen += os.read(self._mine, 65536).decode(errors="replace")
+        self._seen = self._seen.partition(words)[2]
+
+    def close(self) -> None:
+        """Takes it away."""
+        os.close(self._mine)
+        os.close(self.device)
+
+
+def test_a_terminal_shows_prompts_and_an_interrupt_at_one_says_how_to_leave(desk: Site) -> None:
+    terminal = Terminal()
+    chat = subprocess.Popen(
+        [*PAWL, "chat", "clerk"],
+        cwd=ROOT,
+        env={**os.environ, **desk.environment, "TERM": "dumb"},
+        stdin=terminal.device,
+        stdout=terminal.device,
+        stderr=terminal.device,
+        start_new_session=True,
+    )
+    terminal.shows("> ")
+    terminal.type(task(use(pay(3)), say("paid")))
+    terminal.shows("[y]es, [n]o, [e]dit?")
+    terminal.type("y")
+    terminal.shows("\npaid")
+    terminal.shows("> ")
+    chat.send_signal(signal.SIGINT)
+    terminal.shows("/exit leaves")
+    terminal.type("/exit")
+    terminal.shows("go on with")
+    assert chat.wait(20) == 0
+    terminal.close()
 
 
 def test_sessions_are_listed_shown_forgotten_and_deleted(desk: Site) -> None:
