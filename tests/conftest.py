@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.servers import Server, programs
+
+# How fast an example is says something of the machine, not of the code.
+settings.register_profile("pawl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pawl")
 
 BACKENDS = ["fakeredis", *programs()]
 
