@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias, cast
 
 import hiredis
 from redis.asyncio import Redis
@@ -21,6 +21,9 @@ Value: TypeAlias = "bytes | int | list[Value] | None"
 Reply: TypeAlias = list[Value]
 Argument: TypeAlias = str | bytes | int
 Command: TypeAlias = Iterable[Argument]
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""What is sent before the replies to it are read. What takes longer than a socket's time-out would be sent again and again."""
 
 _pack = cast("Callable[[tuple[Argument, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
 
@@ -35,9 +38,11 @@ async def send(redis: Redis, commands: Sequence[Command]) -> list[Value | Respon
     try:
         connection = await pool.get_connection()
         try:
-            await connection.send_packed_command(packed)
-            async with asyncio.timeout(connection.socket_timeout):  # one timer for all replies
-                replies = [await _next_reply(connection) for _ in packed]
+            replies: list[Value | ResponseError] = []
+            for portion in _portions(packed):
+                await connection.send_packed_command(portion)
+                async with asyncio.timeout(connection.socket_timeout):  # one timer for all replies
+                    replies += [await _next_reply(connection) for _ in portion]
             if any(isinstance(reply, (ReadOnlyError, MasterDownError)) for reply in replies):
                 await connection.disconnect()  # the next one may find the new primary
         except BaseException:
@@ -49,6 +54,20 @@ async def send(redis: Redis, commands: Sequence[Command]) -> list[Value | Respon
     except (RedisError, OSError) as error:
         raise mapped(error) from error
     return replies
+
+
+def _portions(packed: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Commands in lists of at most so many bytes, each of one command at least."""
+    portion: list[bytes] = []
+    size = 0
+    for command in packed:
+        size += len(command)
+        if portion and size > MOST_BYTES:
+            yield portion
+            portion, size = [], len(command)
+        portion.append(command)
+    if portion:
+        yield portion
 
 
 async def _next_reply(connection: AbstractConnection) -> Value | ResponseError:

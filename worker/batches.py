@@ -11,8 +11,6 @@ from scheduler.scripting import ScriptCall, run_many
 R = TypeVar("R")
 
 _MOST_CALLS: Final = 256
-_MOST_BYTES: Final = 4 * 1024 * 1024
-"""A pipeline that takes longer than the socket's time-out would be sent again and again."""
 
 
 class Batches:
@@ -39,20 +37,9 @@ class Batches:
     async def _send_all(self) -> None:
         try:
             while self._ready:
-                await self._send(self._next_batch())
+                await self._send([self._ready.popleft() for _ in range(min(len(self._ready), _MOST_CALLS))])
         finally:
             self._sending = None
-
-    def _next_batch(self) -> list[tuple[ScriptCall[Any], asyncio.Future[Any]]]:
-        """What is ready, as far as it fits; one at least."""
-        batch: list[tuple[ScriptCall[Any], asyncio.Future[Any]]] = []
-        size = 0
-        while self._ready and len(batch) < _MOST_CALLS:
-            size += size_of(self._ready[0][0])
-            if batch and size > _MOST_BYTES:
-                break
-            batch.append(self._ready.popleft())
-        return batch
 
     async def _send(self, batch: list[tuple[ScriptCall[Any], asyncio.Future[Any]]]) -> None:
         try:
@@ -66,8 +53,3 @@ class Batches:
                 reply.set_exception(outcome)
             else:
                 reply.set_result(outcome)
-
-
-def size_of(call: ScriptCall[Any]) -> int:
-    """About how many bytes a call has on the wire."""
-    return sum(len(argument) for argument in call.arguments if not isinstance(argument, int))

@@ -1,4 +1,4 @@
-"""Group commit: what is ready goes together, as far as it fits."""
+"""Group commit: what is ready goes together."""
 
 import asyncio
 from collections.abc import Sequence
@@ -52,14 +52,6 @@ def sent_together(wire: Wire, sizes: Sequence[int]) -> list[Any]:
 def test_what_is_ready_goes_together_in_order(wire: Wire) -> None:
     assert sent_together(wire, range(1, 300)) == list(range(1, 300))
     assert wire.sent == [list(range(1, 257)), list(range(257, 300))]
-
-
-def test_a_batch_has_an_end_in_bytes(wire: Wire) -> None:
-    """PROTOCOL C3: at most 4 MB, but one call in any case."""
-    mega = 1024 * 1024
-    sizes = [mega, 2 * mega, mega, mega, 6 * mega, 1, mega]
-    assert sent_together(wire, sizes) == sizes
-    assert wire.sent == [[mega, 2 * mega, mega], [mega], [6 * mega], [1, mega]]
 
 
 def test_a_failure_is_that_of_all_that_went_together(wire: Wire) -> None:
