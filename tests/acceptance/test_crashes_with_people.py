@@ -37,10 +37,10 @@ COMMITS = 15
 """Of that play: 2 until it asks, 2 until it needs approvals, 4 for the two transfers, 2 for each story, the last reply."""
 
 
-def worker(site: Site, queues: str, *, ready: bool = True, **environment: str) -> WorkerProcess:
-    """A worker of some queues. Many start at once, so that their leases have to last."""
+def worker(site: Site, queues: str, **environment: str) -> WorkerProcess:
+    """A worker of some queues. Many start at once, so that nobody waits for one, and their leases have to last."""
     environment |= {"PAWL_LEASE_SECONDS": "4", "PAWL_RENEW_SECONDS": "0.5"}
-    return site.worker(f"--queues={queues}", targets=TELLER, ready=ready, **environment)
+    return site.worker(f"--queues={queues}", targets=TELLER, ready=False, **environment)
 
 
 def serve(run: RunHandle[str]) -> None:
@@ -93,16 +93,14 @@ def test_a_run_with_people_and_a_compaction_survives_a_crash_at_each_of_its_comm
     undisturbed = site.client.submit(teller_of("none"), PLAY)
     runs = {number: site.client.submit(teller_of(f"q{number}"), PLAY) for number in range(1, COMMITS + 1)}
     worker(site, "none")
-    victims = {
-        number: worker(site, f"q{number}", ready=False, PAWL_FAILPOINTS=f"{where}:{number}=kill") for number in runs
-    }
+    victims = {number: worker(site, f"q{number}", PAWL_FAILPOINTS=f"{where}:{number}=kill") for number in runs}
 
     def served(*handles: RunHandle[str]) -> bool:
         for handle in handles:
             serve(handle)
         return all(handle.info().ended for handle in handles)
 
-    wait_until("the undisturbed run ends", lambda: served(undisturbed), 30)
+    wait_until("the undisturbed run ends", lambda: served(undisturbed), 60)
     assert COMMITS <= site.record(undisturbed.id).rev <= COMMITS + 1, "a look at the inbox may have come between"
     expected = outcome_of(site, undisturbed.id)
     assert len(expected.compacted) == 1
@@ -112,10 +110,10 @@ def test_a_run_with_people_and_a_compaction_survives_a_crash_at_each_of_its_comm
         served(*runs.values())
         return not any(victim.alive for victim in victims.values())
 
-    wait_until("every victim is dead", died, 90)
+    wait_until("every victim is dead", died, 120)
     assert {victim.ended() for victim in victims.values()} == {-9}
     worker(site, ",".join(f"q{number}" for number in runs))
-    wait_until("every run ends", lambda: served(*runs.values()), 60)
+    wait_until("every run ends", lambda: served(*runs.values()), 120)
 
     for number, run in runs.items():
         assert run.info().output == "done", number
