@@ -118,7 +118,7 @@ def summary_events(
         else program.context.compact(state.conversation, state.context, asked.index)
     )
     usage = _usage_of(reply, asked, program.model.price)
-    model = reply.model or program.model.name
+    model = well_formed(reply.model) or program.model.name
     return [compacted_event(state, compaction, usage=usage, model=model, ms=ms, active_ms=active_ms)]
 
 

@@ -6,7 +6,7 @@ approval is executed, or answered with the reason of the rejection; so is a call
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pydantic import ConfigDict, Field
@@ -15,7 +15,7 @@ from agent.errors import InvalidArguments
 from agent.events import AnswerKind, Event, Outcome, Remembered, RequestAnswered, RequestOpened, ToolReturned
 from agent.messages import INTERRUPTED
 from agent.state import Exchange, Mark, OpenCall
-from agent.text import bounded
+from agent.text import bounded, well_formed
 from agent.tools import Approval, Tool
 
 QUESTION_LIMIT: Final = 4000
@@ -175,7 +175,8 @@ def answer_events(exchange: Exchange | None, answer: Answer, *, active_ms: int) 
     ):
         return []
     request = open_call.request
-    arguments = None if answer.arguments is None else json.dumps(answer.arguments, ensure_ascii=False)
+    answer = replace(answer, text=well_formed(answer.text))
+    arguments = None if answer.arguments is None else _json_of(answer.arguments)
     answered = RequestAnswered(
         request=answer.request, answer=answer.kind, text=answer.text, arguments=arguments, active_ms=active_ms
     )
@@ -209,6 +210,10 @@ def _content_of(request: RequestOpened, answer: Answer) -> tuple[Literal["ok", "
             if request.kind == "clarification":
                 return "ok", request.default or ""
             return (None, "") if request.default == "approve" else (refused, f"{prefix}: nobody decided in time.")
+
+
+def _json_of(arguments: Mapping[str, object]) -> str:
+    return well_formed(json.dumps(arguments, ensure_ascii=False, allow_nan=False))
 
 
 def _ms(seconds: float | None) -> int | None:

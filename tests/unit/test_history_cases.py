@@ -11,12 +11,12 @@ from pydantic import BaseModel
 from agent import Agent, Budget, FunctionModel, ModelReply, ModelRequest, OpenAIModel, tool
 from agent.context_window import ContextManager
 from agent.driver import Driver
-from agent.events import ContextCompacted, ModelFailed, RunCompleted, ToolReturned, encode
+from agent.events import ContextCompacted, ModelFailed, RequestOpened, RunCompleted, ToolReturned, encode
 from agent.mailbox import Cancel, Departure
 from agent.messages import INTERRUPTED, Message, Role
 from agent.models.base import RawToolCall
 from agent.models.scripted import call, calls, say
-from agent.requests import question_tool
+from agent.requests import Answer, question_tool
 from tests.support import virtual_time
 from tests.support.engine import assert_valid
 from tests.support.model_server import ModelServer, Received, chat_reply, http_answer
@@ -330,9 +330,7 @@ def test_text_that_utf8_cannot_carry_is_mended_at_every_border():
     agent = Agent(SYSTEM, tools=[ls, fails, question_tool()], model=asked.model)
 
     async def reply(request: Any) -> Any:
-        from agent.requests import Answer
-
-        return Answer(request.request, "reply", text="the first")
+        return Answer(request.request, "reply", text=f"the first {BROKEN}")
 
     result = virtual_time.run(agent.run(f"x {BROKEN} y", answer=reply))
     for one in result.events:
@@ -342,7 +340,63 @@ def test_text_that_utf8_cannot_carry_is_mended_at_every_border():
     for message in asked.last:
         (message.content or "").encode()
     assert results_in(asked.last)[0] == "a\ufffdb \ufffd c\U0001f680"
+    assert results_in(asked.last)[-1] == "the first a\ufffdb \ufffd c\U0001f680"
     assert_valid(asked.last[1:])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer("1.0", "approve", arguments={BROKEN: BROKEN, "folder": [BROKEN]}),
+        Answer("1.0", "reject", text=BROKEN),
+        Answer("1.0", "expired", text=BROKEN),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["tools", "json", "react"])
+def test_what_a_person_says_may_be_text_that_utf8_cannot_carry(dialect: str, answer: Answer):
+    """case-074: changed arguments and reasons, in every dialect."""
+
+    @tool(approval=True)
+    def lists(folder: str = "") -> str:
+        """Lists."""
+        return folder
+
+    replies = {
+        "tools": (call("lists"), say("done")),
+        "json": (
+            say('{"tool": "lists", "arguments": {}}'),
+            say('{"tool": "terminate", "arguments": {"result": "done"}}'),
+        ),
+        "react": (say("Action: lists\nAction Input: {}"), say("Final Answer: done")),
+    }
+    asked = Asked(*replies[dialect])
+
+    async def reply(_: RequestOpened) -> Answer:
+        return answer
+
+    agent = Agent(SYSTEM, tools=[lists], model=asked.model, dialect=dialect)
+    result = virtual_time.run(agent.run("go", answer=reply))
+    assert result.output == "done"
+    for one in result.events:
+        encode(one.event)
+    for message in asked.last:
+        json.dumps([message.model_dump()], ensure_ascii=False).encode()
+
+
+def test_a_summary_may_be_text_that_utf8_cannot_carry():
+    """case-074: its text, and all that a model's client says beside it."""
+
+    def reply(request: ModelRequest) -> ModelReply:
+        if request.purpose == "summary":
+            return ModelReply(content=f"summary {BROKEN}", model=BROKEN, finish_reason=BROKEN)
+        return call("look", size=900) if request.step < 6 else say("done")
+
+    window = ContextManager(max_tokens=1_000, recent_messages=4, strategy="llm_summary")
+    result = virtual_time.run(Agent(SYSTEM, tools=[look], model=FunctionModel(reply), context=window).run("go"))
+    compacted = [one.event for one in result.events if isinstance(one.event, ContextCompacted)]
+    assert compacted
+    for event in compacted:
+        assert event.model == event.summary.removeprefix("summary ") == "a\ufffdb \ufffd c\U0001f680"
 
 
 def test_a_terminal_tool_and_a_validator_may_return_what_utf8_cannot_carry():
