@@ -48,7 +48,7 @@ SHARED = {
     "expiring": (Life.ENTRIES, "zset: what unindexes an ended run -> ms when its keys expire"),
     "by-time": (Life.ENTRIES, "zset: run -> ms of its creation"),
     "sessions": (Life.ENTRIES, "zset: session -> ms of its last activity"),
-    "hints": (Life.FIXED, "channel: runs that were asked to end"),
+    "hints": (Life.FIXED, "channel: runs that were asked to end, or passed on"),
 }
 
 DERIVED = {

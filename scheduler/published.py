@@ -42,6 +42,16 @@ class Cards:
             await ask(self._redis, ("HDEL", self._keys.cards, *expired))
         return {agent: published for agent, published in cards.items() if published.expires_at > now}
 
+    async def counts(self, agent: str) -> bool:
+        """Whether a worker published this agent and is there to publish it again, as far as can be read."""
+        time, found = await ask(self._redis, ("TIME",), ("HGET", self._keys.cards, name("agent", agent)))
+        if found is None:
+            return False
+        try:
+            return _published(agent, blob(found)).expires_at > number(array(time)[0]) * 1000
+        except BrokenRecord:
+            return False
+
     async def _now_and_cards(self) -> tuple[int, dict[str, Published]]:
         time, found = await ask(self._redis, ("TIME",), ("HGETALL", self._keys.cards))
         return number(array(time)[0]) * 1000, {

@@ -20,6 +20,7 @@ from scheduler.replies import Claimed, Refused
 from scheduler.rq_bridge import Popped
 from scheduler.scripting import run_many
 from scheduler.scripts import Scripts
+from worker.passing import PassedOn, pass_on
 
 AGAIN_SECONDS: Final = 0.1
 """Pause before what Redis did not answer is sent again."""
@@ -170,6 +171,10 @@ class Claimer:
             return
         match reply.code:
             case "no_agent":
+                passed = PassedOn(run=one.run_id, queue=one.queue, agent=reply.detail)
+                if await pass_on(self._redis, self._scripts.keys, passed):
+                    self._log.info("run_passed_on", run=one.run_id, agent=reply.detail)
+                    return
                 reason = f"no worker of queue {one.queue!r} has the agent {reply.detail!r}"
             case "newer":
                 reason = f"it was written by a newer version (schema {reply.detail})"

@@ -31,6 +31,7 @@ from worker.channels import messages
 from worker.claims import Claimer
 from worker.durability import Durability
 from worker.leases import LeaseKeeper
+from worker.passing import PassedRuns
 from worker.recall import Recall
 from worker.rq_worker import BEAT_SECONDS, AgentWorker
 from worker.steplog import StepLog
@@ -185,6 +186,7 @@ class _Worker:
             flagged=self._supervisor.flagged,
         )
         self._supervisor.keeper = self._keeper
+        self._passed = PassedRuns(served, self._queues)
         self._claimer = Claimer(self._redis, scripts, worker=name, agents=list(served))
 
     async def work(self) -> None:
@@ -251,7 +253,7 @@ class _Worker:
                 if not self._supervisor.room:
                     await self._wait_for_room()
                     continue
-                popped = await self._face.pop(self._at_once())
+                popped = await self._next()
                 if not popped:
                     if self._options.burst and not self._supervisor.running:
                         return
@@ -264,6 +266,12 @@ class _Worker:
                     _log.warning("redis_unreachable", error=str(error))
                 outage = True
                 await asyncio.sleep(0.5)
+
+    async def _next(self) -> list[Popped]:
+        """Runs that were passed on to this worker, else what the queues hold; nothing while workers are suspended."""
+        if self._passed and not await self._face.suspended():
+            return self._passed.take(self._at_once())
+        return await self._face.pop(self._at_once())
 
     def _at_once(self) -> int:
         """How many runs to take in one go."""
@@ -298,10 +306,13 @@ class _Worker:
             await cards.publish(name, card, worker=self._name, life_ms=int(CARD_LIFE_SECONDS * 1000))
 
     async def _hear_hints(self) -> None:
-        """Cancels arrive at once where the hint gets through; the renewal of the lease brings them in any case."""
+        """Cancels and runs that others passed on arrive at once where the hint gets through, and a little later else."""
         async for message in messages(self._redis, self._store.keys.hints):
-            with contextlib.suppress(StoreError):  # the renewal brings it
-                await self._look_at(message["data"].decode())
+            with contextlib.suppress(StoreError):  # the renewal of the lease brings a cancel, a ring the run
+                if not self._passed.hear(message["data"]):
+                    await self._look_at(message["data"].decode(errors="replace"))
+                elif not await self._face.suspended():
+                    await self._face.interrupt()
 
     async def _look_for_parent(self) -> None:
         if self._options.parent and os.getppid() != self._options.parent and not self._ending.asked.is_set():
