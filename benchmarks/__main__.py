@@ -5,7 +5,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from benchmarks import floor, idle, long, steps, submit, takeover, waiting
+from benchmarks import floor, idle, long, session, steps, submit, takeover, waiting
 from benchmarks.report import Outcome
 from benchmarks.sizes import FULL, QUICK, Size
 from benchmarks.stage import Stage
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "steps": steps.measure,
     "waiting": waiting.measure,
     "long": long.measure,
+    "session": session.measure,
     "takeover": takeover.measure,
     "submit": submit.measure,
     "idle": idle.measure,

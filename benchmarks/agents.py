@@ -3,6 +3,7 @@
 import time
 
 from agent import Agent, Budget, tool
+from agent.context_window import ContextManager
 from agent.models.base import ModelReply
 from agent.models.function import FunctionModel
 from agent.models.scripted import ScriptedModel, call, say, with_usage
@@ -11,6 +12,7 @@ STEPS = 20
 WAITING_CALLS = 3
 WAITING_LATENCY = 1.0
 LONG_STEPS = 1_000
+TALK_STEPS = 20
 KILOBYTE = "It is written, and it is read again. " * 28  # 1,036 characters
 
 
@@ -52,6 +54,14 @@ reader = Agent(
     tools=[read],
     model=ScriptedModel(_pages_and_an_answer(LONG_STEPS)),
     budget=Budget(max_steps=None),
+)
+
+talker = Agent(
+    "Read the book.",
+    name="talker",
+    tools=[read],
+    model=ScriptedModel(_pages_and_an_answer(TALK_STEPS)),
+    context=ContextManager(max_tokens=4_000, recent_messages=12),
 )
 
 stuck = Agent("Think.", name="stuck", model=ScriptedModel([say("Done.")], latency=3600.0), model_timeout=3600.0)

@@ -77,12 +77,12 @@ class Stage:
         """The id of the process of the worker of this name."""
         return next(running.processes()[worker] for running in self._workers if worker in running.processes())
 
-    async def submit(self, agent: Agent[Any], count: int = 1, *, task: str = "Go on.") -> list[str]:
+    async def submit(self, agent: Agent[Any], count: int = 1, *, task: str = "Go on.", session: str = "") -> list[str]:
         """Submits runs in one transaction, so that all workers see all of them at once."""
         runs = [new_run_id() for _ in range(count)]
         async with self.redis.pipeline(transaction=True) as pipeline:
             for run in runs:
-                for call in _creation(self.store, run, agent, task):
+                for call in _creation(self.store, run, agent, task, session):
                     cast("Any", pipeline).execute_command(*call.command())
             await pipeline.execute()
         return runs
@@ -178,7 +178,7 @@ async def until(happened: Callable[[], Awaitable[bool]], seconds: float) -> None
 _ANYBODY: Agent[str] = Agent("", name="anybody")
 
 
-def _creation(store: Store, run: str, agent: Agent[Any], task: str) -> tuple[Any, Any]:
+def _creation(store: Store, run: str, agent: Agent[Any], task: str, session: str = "") -> tuple[Any, Any]:
     """The record of a run, and its job with the ring."""
     name = agent.name or ""
     created = NewRun(
@@ -188,6 +188,7 @@ def _creation(store: Store, run: str, agent: Agent[Any], task: str) -> tuple[Any
         agent=name,
         queue=agent.queue,
         limits=agent.budget.model_dump_json().encode(),
+        session=session,
     )
     job = RunJob(run_id=run, queue=agent.queue, agent=name, task=task, retention_seconds=RETENTION_SECONDS)
     return store.scripts.create(created), enqueue(job)
