@@ -24,7 +24,7 @@ _REFUSALS = {
     "OOM": "Redis is out of memory: raise `maxmemory`, or shorten the retention of runs.",
     "NOREPLICAS": "Redis has too few replicas to accept writes (min-replicas-to-write).",
     "MISCONF": "Redis cannot write to its disk: see its log, and whether the disk is full.",
-    "NOAUTH": "Redis wants a password: put it in the URL, redis://:<password>@host.",
+    "NOAUTH": "Redis wants a password. Put it in the URL, redis://:<password>@host.",
     "WRONGPASS": "The password of the Redis URL is missing or wrong: put it in the URL, redis://:<password>@host.",
     "NOPERM": "The Redis user lacks a permission: it needs all commands and scripts on our keys.",
     "CLUSTERDOWN": "The Redis cluster is down: see `redis-cli cluster info`.",

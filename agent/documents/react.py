@@ -198,7 +198,7 @@ def qwen() -> ModelClient:
 
     key = os.environ.get(API_KEY)
     if not key:
-        raise ConfigurationError(f"There is no API key: set {API_KEY}, or give another client, SimpleAgent('openai:…')")
+        raise ConfigurationError(f"There is no API key. Set {API_KEY}, or give another client, SimpleAgent('openai:…')")
     return OpenAIModel(MODEL, base_url=BASE_URL, api_key=key)
 
 

@@ -62,7 +62,7 @@ def server_address(base_url: str | None, api_key: str | None, headers: Mapping[s
         if _NAME_OF_A_SECRET.search(name):
             register_secret(value)
     if not key and base.host == httpx.URL(OPENAI_URL).host:
-        raise ModelRefusedRequest("There is no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without one")
+        raise ModelRefusedRequest("There is no API key. Set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without one")
     if not (key.isascii() and key.isprintable()):
         raise ModelRefusedRequest("The API key holds a character that no key has: look at OPENAI_API_KEY")
     authorization = {"Authorization": f"Bearer {key}"} if key else {}

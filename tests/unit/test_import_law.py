@@ -37,6 +37,7 @@ REDIS_DOORS = (
     "worker/claims.py",
     "worker/doorbell.py",
     "worker/leases.py",
+    "worker/passing.py",
     "worker/processes.py",
     "worker/rq_worker.py",
     "worker/channels.py",
