@@ -19,7 +19,7 @@ from agent.errors import (
 )
 from scheduler.inputs import NewRun
 from scheduler.keys import scoped
-from scheduler.lifecycle import CancelReason
+from scheduler.lifecycle import RESUMABLE, CancelReason
 from scheduler.records import RunRecord, StoredEvent, parse_record, read_event
 from scheduler.replies import Ask, Created, InboxEntry, Outcome, Refused, read_asks, read_inbox
 from scheduler.scripting import run
@@ -79,11 +79,14 @@ class Store:
             case "already":
                 return answer.detail
             case "over":
-                raise Conflict(f"Run {run_id} is {answer.detail}: nothing can be sent to it any more.")
+                hint = f"; `pawl resume {run_id}` lets it go on" if answer.detail in RESUMABLE else ""
+                raise Conflict(f"Run {run_id} is {answer.detail}: nothing can be sent to it any more{hint}.")
             case "answered":
                 raise Conflict(f"The request {ask!r} of run {run_id} has been answered or is past its deadline.")
             case "not_asked":
-                raise Conflict(f"Run {run_id} has no open request that {kind!r} could answer.")
+                raise Conflict(
+                    f"Run {run_id} has no open request that {kind!r} could answer; `pawl show {run_id}` says what it asks."
+                )
             case "which":
                 raise Conflict(f"Run {run_id} has several open requests: name the one that is meant.")
             case "full":
@@ -243,7 +246,7 @@ def _not_found(run_id: str) -> RunNotFound:
 
 def session_not_found(session: str, tenant: str) -> SessionNotFound:
     """The error that says so."""
-    of = f" of tenant {tenant!r}" if tenant else ""
+    of = f" of tenant {tenant!r}" if tenant else " without a tenant"
     return SessionNotFound(f"There is no session {session!r}{of}: it never existed, or its days are over.")
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -81,7 +82,7 @@ def _import(module_name: str) -> ModuleType:
         if missing and (module_name == missing or module_name.startswith(f"{missing}.")):
             words = f"there is no module {module_name} here ({here}) or on the Python path"
         else:
-            words = f"{module_name} cannot be imported: {error}"
+            words = f"{module_name} cannot be imported: {error}{_where(error)}"
         raise ConfigurationError(words + _hidden(missing)) from error
     except SystemExit as error:
         words = "ends the program when it is imported: put that under `if __name__ == '__main__':`"
@@ -89,8 +90,20 @@ def _import(module_name: str) -> ModuleType:
     except Exception as error:
         hidden = _hidden(error.name or "") if isinstance(error, ImportError) else ""
         raise ConfigurationError(
-            f"{module_name} cannot be imported: {type(error).__name__}: {error}{hidden}"
+            f"{module_name} cannot be imported: {type(error).__name__}: {error}{_where(error)}{hidden}"
         ) from error
+
+
+def _where(error: Exception) -> str:
+    """The last line of a file of the current folder that led to an error, else ''. A SyntaxError names its own."""
+    if isinstance(error, SyntaxError):
+        return ""
+    here = Path.cwd()
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(here) and "site-packages" not in path.parts and path != Path(__file__):
+            return f" ({path.relative_to(here)}, line {frame.lineno})"
+    return ""
 
 
 def _hidden(module_name: str) -> str:

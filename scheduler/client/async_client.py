@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import os
 import warnings
 from collections.abc import Mapping
@@ -312,8 +313,10 @@ async def _target_of_name(services: Services, name: str, submission: Submission)
     published = (await services.cards()).get(name) or (await services.newest_cards()).get(name)
     if published is not None:
         return Target.of_card(AgentCard.of_bytes(published.card), submission)
+    alike = difflib.get_close_matches(name, await services.served(), n=1)
     warnings.warn(
-        f"no worker has the agent {name!r}: the run stays queued until one has (`pawl agents` lists those there are)",
+        f"no worker has the agent {name!r}{f', but one has {alike[0]!r}' if alike else ''}: the run stays queued until one "
+        "has (`pawl agents` lists those there are; `pawl cancel` ends the run)",
         UnknownAgentWarning,
         stacklevel=3,
     )

@@ -69,7 +69,7 @@ class AsyncRunHandle(Generic[Output]):
                 await services.watcher.until(self.id, _has_settled)
                 return await patiently(self.info)
         except TimeoutError:
-            raise TimeoutError(f"run {self.id} did not end in {timeout:g} seconds; it goes on") from None
+            raise TimeoutError(f"run {self.id} did not end in {timeout:g} s; it goes on") from None
 
     async def result(self, timeout: float | None = None) -> RunResult[Output]:
         """Waits for the result. Of the agent's own type where the run was submitted, or got, with the agent.
@@ -84,7 +84,8 @@ class AsyncRunHandle(Generic[Output]):
             info = await self.wait(timeout)
             if info.status is Status.WAITING:
                 asked = ", ".join(f"{request.kind} {request.id}" for request in info.requests)
-                words = f"run {self.id} waits for a person ({asked or info.wait}): answer with reply, approve or reject"
+                answer = info.reason.partition(": ")[2] or "reply, approve or reject"
+                words = f"run {self.id} waits for a person ({asked or info.wait}): answer with {answer}"
                 raise RunWaiting(words, run_id=self.id, requests=[request.id for request in info.requests])
             ending = await patiently(self._last_event)
             if ending and (error := error_of(ending, self.id)):

@@ -111,6 +111,19 @@ def test_an_unknown_agent_is_warned_of(pawl: Pawl, hand: Hand) -> None:
     assert "no worker has the agent 'nobody'" in pawl("runs").stdout
 
 
+@pytest.mark.parametrize("agent", ["suport", "Support", "supporter"])
+def test_a_misspelt_agent_is_pointed_out(pawl: Pawl, hand: Hand, agent: str) -> None:
+    hand.publish(AgentCard(name="support"))
+
+    assert f"no worker has the agent {agent!r}, but one has 'support'" in pawl("submit", agent, "x").stderr
+
+
+@pytest.mark.parametrize("task", ["", "  ", "\n"])
+def test_an_empty_task_is_refused(pawl: Pawl, hand: Hand, task: str) -> None:
+    assert "it is empty" in pawl("submit", "support", task, code=2).stderr
+    assert not hand.redis.exists(hand.keys.by_time)
+
+
 def when_submitted(hand: Hand, act: Callable[[str], None]) -> threading.Thread:
     """Acts as soon as a run is there."""
 
@@ -160,7 +173,10 @@ def test_a_failed_run_is_exit_code_1_and_a_waiting_one_4_and_a_late_one_5(pawl: 
 
     hand.redis.flushall()
     worker = when_submitted(hand, lambda run: hand.take(run).ask("q1", "reply"))
-    assert "waits for a person (reply q1)" in pawl("submit", "support", "x", "--wait", code=4).stderr
+    assert (
+        "waits for a person (reply q1): answer with `pawl reply "
+        in pawl("submit", "support", "x", "--wait", code=4).stderr
+    )
     worker.join()
 
     assert "it goes on" in pawl("submit", "support", "x", "--wait", "--timeout", "0.2", code=5).stderr

@@ -112,7 +112,7 @@ def test_a_wait_that_is_too_long_ends_and_the_run_goes_on(hand: Hand, redis_url:
         async with AsyncClient(redis_url) as client:
             run = await client.submit("support", "x")
             for wait in (run.wait(timeout=0.05), run.result(timeout=0.05)):
-                with pytest.raises(TimeoutError, match=f"run {run.id} did not end in 0.05 seconds; it goes on"):
+                with pytest.raises(TimeoutError, match=f"run {run.id} did not end in 0.05 s; it goes on"):
                     await wait
             assert (await run.info()).status == "queued"
             assert client_is_idle(redis_url)

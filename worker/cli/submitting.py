@@ -142,6 +142,8 @@ def print_output(output: object) -> None:
 def read_task(task: str | None) -> str:
     """The task that was given as an argument, or on stdin."""
     if task is not None and task != "-":
+        if not task.strip():
+            raise typer.BadParameter("it is empty", param_hint="TASK")
         return task
     if task is None and sys.stdin.isatty():
         raise typer.BadParameter("give the task as an argument, or on stdin", param_hint="TASK")
