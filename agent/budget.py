@@ -8,7 +8,8 @@ last model call and some output tokens are kept for the last answer, which offer
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, NamedTuple
+from functools import lru_cache
+from typing import Annotated, NamedTuple, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -167,20 +168,26 @@ class Elapsed(NamedTuple):
 
 def left(budget: Budget, usage: Usage, step: int, elapsed: Elapsed) -> dict[str, Amount]:
     """What is left of every limit that is set, by its name, in its own unit. Never below zero."""
-    used = (
-        ("max_steps", budget.max_steps, step),
-        ("max_tool_calls", budget.max_tool_calls, usage.tool_calls),
-        ("max_model_calls", budget.max_model_calls, usage.model_calls),
-        ("max_input_tokens", budget.max_input_tokens, usage.input_tokens),
-        ("max_output_tokens", budget.max_output_tokens, usage.output_tokens),
-        ("max_total_tokens", budget.max_total_tokens, usage.total_tokens),
-        ("max_active_seconds", budget.max_active_seconds, elapsed.active_ms / 1000),
-        ("max_wall_seconds", budget.max_wall_seconds, elapsed.wall_ms / 1000),
-    )
-    rest: dict[str, Amount] = {name: max(limit - amount, 0) for name, limit, amount in used if limit is not None}
-    if budget.max_cost_usd is not None:
-        rest["max_cost_usd"] = max(budget.max_cost_usd - usage.cost_usd, Decimal(0))
-    return rest
+    return {name: _rest_of(name, limit, usage, step, elapsed) for name, limit in _set_limits(budget)}
+
+
+@lru_cache(maxsize=1_000)  # asked for at every step
+def _set_limits(budget: Budget) -> tuple[tuple[str, Amount], ...]:
+    return tuple((name, limit) for name, limit in budget if limit is not None)
+
+
+def _rest_of(name: str, limit: Amount, usage: Usage, step: int, elapsed: Elapsed) -> Amount:
+    used: Amount
+    match name:
+        case "max_steps":
+            used = step
+        case "max_active_seconds":
+            used = elapsed.active_ms / 1000
+        case "max_wall_seconds":
+            used = elapsed.wall_ms / 1000
+        case _:  # the name of what is used, behind `max_`
+            used = getattr(usage, name[4:])
+    return max(cast("float", limit) - cast("float", used), 0)
 
 
 def low(budget: Budget, rest: Mapping[str, Amount]) -> dict[str, Amount]:
@@ -190,6 +197,8 @@ def low(budget: Budget, rest: Mapping[str, Amount]) -> dict[str, Amount]:
 
 def out_of_time(budget: Budget, elapsed: Elapsed) -> Breach | None:
     """The limit of time that is used up, if one is."""
+    if budget.max_active_seconds is None and budget.max_wall_seconds is None:
+        return None
     for limit, used, allowed in (
         ("max_active_seconds", elapsed.active_ms / 1000, budget.max_active_seconds),
         ("max_wall_seconds", elapsed.wall_ms / 1000, budget.max_wall_seconds),

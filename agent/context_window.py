@@ -7,7 +7,7 @@ session, the task at work and what was to be remembered are always among what is
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from agent.conversation import ContextState, Conversation, tokens_of
 from agent.dialects.base import Asking
@@ -74,7 +74,7 @@ class ContextManager:
                 f"a context window needs max_tokens of at least {LEAST_TOKENS} and recent_messages of at least 2"
             )
 
-    def measured_in_estimates(self, correction: float) -> Self:
+    def measured_in_estimates(self, correction: float) -> "ContextManager":
         """The same window, where a token of its own is so many of those that the estimates count.
 
         Args:
@@ -82,7 +82,7 @@ class ContextManager:
         """
         if correction == 1.0:
             return self
-        return replace(self, max_tokens=max(int(self.max_tokens / correction), LEAST_TOKENS))
+        return _resized(self, max(int(self.max_tokens / correction), LEAST_TOKENS))
 
     def build(self, conversation: Conversation, context: ContextState, overhead: int) -> list[Message]:
         """The messages of a request, beside the instruction: what is known of older ones, and the window.
@@ -151,6 +151,11 @@ class ContextManager:
             task=task if conversation.window > conversation.own else "",
             limit=self.max_tokens,
         )
+
+
+@lru_cache(maxsize=1_000)  # asked for when a request is planned, and when it is made
+def _resized(window: ContextManager, max_tokens: int) -> ContextManager:
+    return replace(window, max_tokens=max_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from agent.events import (
     ToolReturned,
 )
 from agent.execution import ToolEnd, execute
-from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, StartTools, Summarise
+from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Pause, Plan, Release, StartTools, Summarise
 from agent.journal import NO_NEWS, Commit, Journal, News, Target
-from agent.mailbox import Cancel, Crash, Departure, Leave, Look, Message, ModelEnd, Pause, PauseEnd, Plan, Release
+from agent.mailbox import Cancel, Crash, Departure, Leave, Look, Mailbox, Message, ModelEnd, PauseEnd
 from agent.models.base import ModelReply, ModelRequest
 from agent.outcomes import (
     cancel_events,
@@ -82,7 +82,7 @@ class Driver:
         self._reporter = StepReporter(observer or SilentObserver(), queued_ms)
         self._hold_ms = hold_ms
         self._last_step = None if max_steps is None else state.head.step + max_steps
-        self._mailbox: asyncio.Queue[Message] = asyncio.Queue()
+        self._mailbox = Mailbox()
         self._tasks: list[asyncio.Task[None]] = []
         self._active_before = state.head.usage.active_ms
         self._now = asyncio.get_running_loop().time
@@ -106,7 +106,7 @@ class Driver:
 
     def post(self, message: Cancel | Leave | Look | Crash) -> None:
         """Tells the driver what somebody wants of the run. It is dealt with behind what came before."""
-        self._mailbox.put_nowait(message)
+        self._mailbox.put(message)
 
     async def drive(self, *, lost: Reservation | None = None, news: News = NO_NEWS) -> Departure:
         """Moves the run until it ends, waits or is given back.
@@ -122,13 +122,13 @@ class Driver:
             self._take_over(lost)
             self._hear(news)
             while True:
-                while not self._mailbox.empty():  # whatever is ready goes into one commit
-                    self._absorb(self._mailbox.get_nowait())
+                while (message := self._mailbox.take()) is not None:  # whatever is ready goes into one commit
+                    self._absorb(message)
                 departure = await self._advance()
                 if departure is not None:
                     return departure
                 if not self._has_something_to_commit:
-                    self._absorb(await self._mailbox.get())
+                    await self._mailbox.wait()
         finally:
             if self._timer is not None:
                 self._timer.cancel()
@@ -272,7 +272,7 @@ class Driver:
                     self._start(self._run_tool(open_call))
             case Pause(ms=ms):
                 loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(ms / 1000, self._mailbox.put_nowait, PauseEnd())
+                self._timer = loop.call_later(ms / 1000, self._mailbox.put, PauseEnd())
             case Hold() | Ended() | Release():
                 pass
 
@@ -357,11 +357,11 @@ class Driver:
     async def _deliver(self, work: Coroutine[None, None, Message]) -> None:
         """Puts what some work comes to into the mailbox."""
         try:
-            self._mailbox.put_nowait(await work)
+            self._mailbox.put(await work)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            self._mailbox.put_nowait(Crash(error))
+            self._mailbox.put(Crash(error))
 
     async def _ask(self, asked: AskModel) -> ModelEnd:
         await self._journal.permit()

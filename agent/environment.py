@@ -26,6 +26,9 @@ _MORE_ITEMS: Final = f"… only the first {MOST_ITEMS:,} items were taken"
 Result = TypeVar("Result")
 
 
+def _nothing() -> None: ...
+
+
 class Environment:
     """Executes tools: async functions on the event loop, all others in threads. Subclass it to change how.
 
@@ -62,17 +65,8 @@ class Environment:
             Exception: Whatever the function raised.
         """
         function = partial(tool.function, **tool.with_hidden(arguments, action_context, call))
-        deadline = asyncio.timeout(tool.timeout if tool.is_async else None)
         try:
-            async with deadline:
-                if tool.is_async:
-                    return await self._settled(function())
-                # The clock starts when a thread takes the call: waiting for one is not the tool's fault.
-                return await self._settled(await self._in_thread(function, partial(_start, deadline, tool.timeout)))
-        except TimeoutError as error:
-            if not deadline.expired():
-                raise  # the tool's own
-            raise ToolTimeout(_overdue(tool)) from error
+            return await (self._called(tool, function) if tool.timeout is None else self._in_time(tool, function))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -80,6 +74,24 @@ class Environment:
             raise ToolError("The tool was cancelled by its own code.") from error
         except SystemExit as error:
             raise ToolError("The tool tried to end the process.") from error
+
+    async def _in_time(self, tool: Tool, function: Callable[[], object]) -> object:
+        """Calls a tool that has a time limit."""
+        deadline = asyncio.timeout(tool.timeout if tool.is_async else None)
+        try:
+            async with deadline:
+                # The clock starts when a thread takes the call: waiting for one is not the tool's fault.
+                return await self._called(tool, function, partial(_start, deadline, tool.timeout))
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise  # the tool's own
+            raise ToolTimeout(_overdue(tool)) from error
+
+    async def _called(
+        self, tool: Tool, function: Callable[[], object], started: Callable[[], None] = _nothing
+    ) -> object:
+        """Calls a tool, on the loop or in a thread; `started` is called on the loop when a thread has taken it."""
+        return await self._settled(function() if tool.is_async else await self._in_thread(function, started))
 
     async def _settled(self, result: object) -> object:
         """What a result comes to: awaited if it can be, and read if it is a stream."""
@@ -117,9 +129,6 @@ def _start(deadline: asyncio.Timeout, timeout: float | None) -> None:
     if timeout is not None:
         with contextlib.suppress(RuntimeError):
             deadline.reschedule(asyncio.get_running_loop().time() + timeout)
-
-
-def _nothing() -> None: ...
 
 
 def _overdue(tool: Tool) -> str:

@@ -59,3 +59,24 @@ class Ended:
 
 
 Intent = AskModel | Summarise | StartTools | Hold | Happen | AwaitPerson | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait here before the next attempt."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the run back. `delay_ms`: milliseconds until it is due again; None: no time says when."""
+
+    to: Literal["queued", "waiting"]
+    why: Literal["yield", "drain", "waiting"]
+    wait: str = ""
+    delay_ms: int | None = 0
+
+
+Plan = AskModel | StartTools | Hold | Ended | Pause | Release
+"""What the driver makes of an intent, seen what others want of the run."""

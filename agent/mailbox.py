@@ -1,11 +1,13 @@
-"""What reaches a driver through its mailbox, what it plans, and how an activation ends."""
+"""The mailbox of a driver: what reaches it, and how an activation ends."""
 
+import asyncio
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import ModelError
 from agent.execution import ToolEnd
-from agent.intents import AskModel, Ended, Hold, StartTools
+from agent.intents import AskModel
 from agent.journal import Target
 from agent.models.base import ModelReply
 
@@ -56,24 +58,28 @@ class Crash:
 Message = ModelEnd | ToolEnd | PauseEnd | Cancel | Leave | Look | Crash
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait here before the next attempt."""
+class Mailbox:
+    """Messages in the order in which they came: put in on the event loop, taken out by one reader."""
 
-    ms: int
+    def __init__(self) -> None:
+        self._messages: deque[Message] = deque()
+        self._arrival: asyncio.Future[None] | None = None
 
+    def put(self, message: Message) -> None:
+        """Puts a message behind the others."""
+        self._messages.append(message)
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Give the run back. `delay_ms`: milliseconds until it is due again; None: no time says when."""
+    def take(self) -> Message | None:
+        """Takes the oldest message out; None where there is none."""
+        return self._messages.popleft() if self._messages else None
 
-    to: Literal["queued", "waiting"]
-    why: Literal["yield", "drain", "waiting"]
-    wait: str = ""
-    delay_ms: int | None = 0
-
-
-Plan = AskModel | StartTools | Hold | Ended | Pause | Release
+    async def wait(self) -> None:
+        """Returns when there is a message."""
+        if not self._messages:
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
 
 
 @dataclass(frozen=True, slots=True)

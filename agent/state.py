@@ -278,15 +278,19 @@ class RunState:
         Args:
             run: The id of this run, which the position names from then on.
         """
-        calls = self.exchange.calls.values() if self.exchange else ()
-        asked = [call.request for call in calls if call.request and call.mark is Mark.ASKED and call.answer is None]
-        questions = [request.question for request in asked if request.kind == "clarification"]
-        known = () if self.head.ended == "completed" else self.context.open_questions
-        still_open = tuple(dict.fromkeys((*known, *questions)))[-OPEN_QUESTIONS:]
         left_behind = self.context.at_the_end_of(run)
+        known = () if self.head.ended == "completed" else left_behind.open_questions
+        still_open = tuple(dict.fromkeys((*known, *self._questions())))[-OPEN_QUESTIONS:]
         if still_open == left_behind.open_questions:
             return left_behind
         return left_behind.model_copy(update={"open_questions": still_open})
+
+    def _questions(self) -> Iterator[str]:
+        """What the run asks now."""
+        for call in self.exchange.calls.values() if self.exchange else ():
+            request = call.request
+            if request and request.kind == "clarification" and call.mark is Mark.ASKED and call.answer is None:
+                yield request.question
 
     @property
     def last_text(self) -> str | None:

@@ -121,6 +121,8 @@ def _work_on(state: RunState, exchange: Exchange, program: Program, elapsed: Ela
 def _startable(exchange: Exchange, program: Program) -> tuple[OpenCall, ...]:
     """The calls that may start now: in order, at most `parallel` at once, one alone where its tool says so, the exit last."""
     unanswered = list(exchange.unanswered)
+    if len(unanswered) == 1:
+        return tuple(unanswered) if unanswered[0].mark is Mark.PLANNED else ()
     running = [open_call for open_call in unanswered if open_call.mark is Mark.STARTED]
     waiting = [open_call for open_call in unanswered if open_call.mark is Mark.PLANNED]
     others = [open_call for open_call in waiting if open_call.call.name != program.exit.name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scheduler.keys import unscoped
 from scheduler.lifecycle import Status
@@ -175,6 +175,9 @@ class Deferred:
     code: str = "deferred"
 
 
+_STATUSES: Final = {status.value.encode(): status for status in Status}
+
+
 def read_refused(reply: Reply) -> Refused:
     return Refused(text(reply[0]), text(reply[1]) if len(reply) > 1 else "")
 
@@ -215,8 +218,8 @@ def read_committed(reply: Reply) -> Committed | Behind | Refused:
         return read_refused(reply)
     _, own, status, rev, seq, cancel, over, promoted, now, inbox = reply
     return Committed(
-        code, own == 1, Status(text(status)), number(rev), number(seq), text(cancel), read_over(text(over)), text(promoted),
-        number(now), read_inbox(inbox) if inbox else (),
+        code, own == 1, _STATUSES[blob(status)], number(rev), number(seq), text(cancel),
+        read_over(text(over)) if over else None, text(promoted), number(now), read_inbox(inbox) if inbox else (),
     )  # fmt: skip
 
 

@@ -41,9 +41,13 @@ Library: TypeAlias = Mapping[str, Script]
 
 def read_library(folder: Path = LUA) -> Library:
     """All scripts of a folder by name, but for those of RQ's mirror, which stand alone."""
-    prelude = (folder / "prelude.lua").read_text(encoding="utf-8")
-    files = [path for path in sorted(folder.glob("*.lua")) if not path.stem.startswith(("prelude", "rq_"))]
-    return {path.stem: Script(path.stem, prelude + path.read_text(encoding="utf-8")) for path in files}
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.lua"))}
+    prelude, sessions = texts.pop("prelude"), texts.pop("sessions")
+    return {
+        name: Script(name, prelude + text.replace("-- include sessions\n", sessions))
+        for name, text in texts.items()
+        if not name.startswith("rq_")
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ class Scripts:
         base: int,
         nonce: str,
         to: Status,
+        renews: bool = True,
         events: Sequence[bytes] = (),
         at_ms: int | None = None,
         delay_ms: int | None = None,
@@ -115,6 +116,7 @@ class Scripts:
         Args:
             base: The `rev` that it builds on; `nonce` is made once for each commit.
             to: The status to come; a run with news stays running instead of waiting or budget_exceeded.
+            renews: Whether it renews the lease as well.
             at_ms, delay_ms: When a queued run is due or a wait is over.
             consumed: How many inbox entries, of those last seen, are now events.
             open: The model call under way: None: as it is; empty: none, its hold is dropped; else a new one with `hold`.
@@ -135,18 +137,31 @@ class Scripts:
         if open and to is not Status.RUNNING:
             raise ValueError("only a running run has a model call under way")
         arguments: list[Argument] = [
-            run, *self._lives, token, base, nonce, to.value, *_moment(at_ms, delay_ms), wait, reason, consumed,
-            "" if step is None else step, state or b"", session_state or b"", session_cursor, limits or b"",
+            run, *self._lives, token, base, nonce, to.value, consumed, policy.lease_ms if renews else "",
+            "" if step is None else step, state or b"", "keep" if open is None else "open" if open else "settle", open or b"",
         ]  # fmt: skip
-        arguments += ("1", *blame) if blame else ("", b"", "")
-        arguments += (policy.crashes_at_a_step, policy.crashes_in_all, policy.lease_ms)
-        arguments += ("keep" if open is None else "open" if open else "settle", open or b"")
         self._add_entries(arguments, settled)
         self._add_entries(arguments, hold)
         self._add_lives(arguments, settled, hold)
         self._add_marks(arguments, marks)
         self._add_asks(arguments, asks)
-        arguments.append(len(events))
+        few: list[Argument] = []
+        if at_ms is not None:
+            few += ("at", at_ms)
+        if delay_ms is not None:
+            few += ("delay", delay_ms)
+        if wait:
+            few += ("wait", wait)
+        if reason:
+            few += ("reason", reason)
+        if limits:
+            few += ("limits", limits)
+        if session_state:
+            few += ("context", session_state, "cursor", session_cursor)
+        if blame:
+            few += ("poison_event", blame.body, "poison_reason", blame.reason)
+            few += ("crashes_at_a_step", policy.crashes_at_a_step, "crashes_in_all", policy.crashes_in_all)
+        arguments += (len(few), *few, len(events))
         arguments += events
         return ScriptCall(self._scripts["commit"], self.keys.frame(run), arguments, read_committed)
 

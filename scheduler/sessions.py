@@ -1,7 +1,7 @@
 """PURE. The order of runs in a session: one is active, the others stand behind it.
 
 A run that finds its session free becomes active and is due at once. When the active run ends, in whatever way, the next one
-becomes active in the same script. The Lua side is `admit`, `overtaken`, `stop` and `promote` in the prelude.
+becomes active in the same script. The Lua side is `admit`, `overtaken`, `stop` and `promote` in `sessions.lua`.
 
 A session remembers its runs in the order in which they began. A run that is interrupted keeps its place there: its task, and
 what it did. One that is rolled back leaves nothing: no messages, nothing to remember, no summary of older messages.

@@ -14,7 +14,16 @@ from pydantic_core import from_json
 from agent.budget import Budget, Reservation, Usage
 from agent.conversation import ContextState
 from agent.errors import BrokenRecord, LeaseLost, StoreUnavailable
-from agent.events import AnswerKind, Event, RecordWentBack, RequestOpened, RunFailed, RunReleased, encode
+from agent.events import (
+    AnswerKind,
+    Event,
+    RecordWentBack,
+    RequestOpened,
+    RunBudgetExceeded,
+    RunFailed,
+    RunReleased,
+    encode,
+)
 from agent.journal import Commit, News
 from agent.requests import Answer
 from agent.state import Mark
@@ -33,6 +42,9 @@ KEPT_SECONDS: Final = 10.0
 KEPT_COMMITS: Final = 32
 LONGEST_PAUSE: Final = 1.0
 RELEASE_DELAY_MS: Final = 500
+
+FRESH_SECONDS: Final = 1.0
+"""A lease that was renewed so lately is not renewed by a commit: at many steps a second that is nearly all of them."""
 
 CommitCall = ScriptCall[Committed | Behind | Refused]
 
@@ -64,6 +76,8 @@ class RedisJournal:
         self._scripts = scripts
         self._batches = batches
         self._lease_seconds = scripts.policy.lease_ms / 1000
+        self._fresh_seconds = min(FRESH_SECONDS, self._lease_seconds / 8)
+        self._renews = True
         self._rev = claimed.rev
         self._age_ms = claimed.now - claimed.created_at
         self._claimed_at = time.monotonic()
@@ -157,6 +171,7 @@ class RedisJournal:
         return f"{self._lease.token}/{self._rev}"
 
     def _call(self, commit: Commit) -> CommitCall:
+        self._renews = time.monotonic() - self._lease.renewed > self._fresh_seconds
         settled = self._settled(commit.charge) if commit.charge else []
         opening = self._opening(commit)
         stepped = commit.checkpoint.step != self._step
@@ -172,6 +187,7 @@ class RedisJournal:
             base=self._rev,
             nonce=self._nonce(),
             to=Status(commit.to),
+            renews=self._renews,
             events=[encode(event) for event in commit.events],
             delay_ms=commit.delay_ms,
             wait=commit.wait,
@@ -240,7 +256,7 @@ class RedisJournal:
                 continue
             if isinstance(reply, Refused):
                 raise LeaseLost(f"{self._run}: {reply.code}")
-            if reply.own:
+            if reply.own and self._renews:
                 self._lease.granted(sent, self._lease_seconds)
             return reply
 
@@ -305,6 +321,8 @@ def _reason(event: Event) -> str:
     match event:
         case RunFailed():
             return f"{event.reason}: {event.error}"[:500]
+        case RunBudgetExceeded():
+            return f"{event.limit}: used {event.used} of {event.allowed}"
         case RunReleased():
             return event.why
         case _:

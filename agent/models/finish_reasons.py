@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -43,6 +44,7 @@ _WORDS: Final[dict[FinishKind, str]] = {
 _KIND_OF: Final = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 
+@lru_cache(maxsize=256)  # two or three words, at every step
 def finish_kind(reason: str | None) -> FinishKind:
     """The kind of a finish reason, whatever its spelling; never fails."""
     word = re.sub(r"[\W_]+", "_", reason or "").strip("_").lower()

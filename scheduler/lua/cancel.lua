@@ -4,6 +4,8 @@
 -- Moves: queued -> cancelled, waiting -> cancelled
 -- Derived keys: session and its queue, idem, indexes
 
+-- include sessions
+
 local sid, reason, body = take(), take(), take()
 
 local record, refusal = find(own)

@@ -6,6 +6,8 @@
 -- Moves: queued -> running
 -- Derived keys: session
 
+-- include sessions
+
 local activation, worker, newest_schema = take(), take(), tonumber(take())
 local room_for_one_crash, room_for_more, lease = take(), take(), tonumber(take())
 local body, agents = take(), take_list()

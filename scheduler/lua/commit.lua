@@ -1,25 +1,25 @@
 -- commit: what happened and what comes next, by the owner of a run, once for each nonce.
--- Arguments: token, base (the rev it builds on), nonce, to, due (moment, delay), wait, reason, inbox entries consumed,
---   step ('': as it is), state ('': as it is), what it makes of its session's state and cursor ('': as they are),
---   limits ('': as they are), blame (1: counts as a crash), event and reason if that is one crash too many, crashes at a step,
---   crashes in all, lease ms, model call (keep; settle: the hold is dropped; open: a new one is taken), its opaque text,
+-- Arguments: token, base (the rev it builds on), nonce, to, inbox entries consumed, lease ms ('': as it is), step ('': as it is),
+--   state ('': as it is), model call (keep; settle: the hold is dropped; open: a new one is taken), its opaque text,
 --   settled (list of ledger, field, amount), hold (likewise), lives (list of ledger, ms until it expires),
 --   call marks (list of call, mark; '': delete), asks (list of ask, kind, delay ms or '', words; kind '':
---   close), events (list)
+--   close), what few commits say (list of name, value; see below), events (list)
+-- What few commits say: at or delay (due), wait, reason, limits, context and cursor (what it makes of its session's memory);
+--   of a release that counts as a crash poison_event and poison_reason (if that is one crash too many), crashes_at_a_step,
+--   crashes_in_all
 -- Replies: done <own> <status> <rev> <seq> <cancel> <over> <promoted run> <now> {inbox} | already ... (as done)
 --   | missing | broken <field> | stale | behind <rev> <seq>
 -- Moves: running -> waiting, running -> queued, running -> completed, running -> failed, running -> cancelled,
 --   running -> budget_exceeded
 -- Derived keys: ledgers, session and its queue, idem, indexes
 
-local token, base, nonce, to, due = take(), tonumber(take()), take(), take(), take_moment()
-local wait, reason, consumed, step, state = take(), take(), tonumber(take()), take(), take()
-local session_state, session_cursor, limits = take(), take(), take()
-local blame, poison_body, poison_reason = take(), take(), take()
-local crashes_at_step, crashes_in_all, lease = tonumber(take()), tonumber(take()), tonumber(take())
-local model_call, open = take(), take()
+local token, base, nonce, to, consumed = take(), tonumber(take()), take(), take(), tonumber(take())
+local lease, step, state, model_call, open = tonumber(take()), take(), take(), take(), take()
 local settled, hold, lives = take_list(), take_list(), take_list()
-local marks, asks, events = take_list(), take_list(), take_list()
+local marks, asks, few, events = take_list(), take_list(), take_list(), take_list()
+local said = {}
+for i = 1, #few, 2 do said[few[i]] = few[i + 1] end
+local due, reason = tonumber(said.at) or (said.delay and now + tonumber(said.delay)), said.reason or ''
 
 local record, refusal = find(own, to == 'running' and HEAD or FIELDS)
 if not record then return refusal end
@@ -46,11 +46,12 @@ if (to == 'waiting' or to == 'budget_exceeded') and (#news > 0 or record.cancel 
 
 local crashes, crashes_total = record.crashes, record.crashes_total
 if step ~= '' and tonumber(step) > record.step then crashes = 0 end
-if blame == '1' then
+if said.poison_event then
   crashes, crashes_total = crashes + 1, crashes_total + 1
-  if to == 'queued' and (crashes >= crashes_at_step or crashes_total >= crashes_in_all) then
-    to, reason = 'failed', poison_reason
-    events[#events + 1] = poison_body
+  local too_many = crashes >= tonumber(said.crashes_at_a_step) or crashes_total >= tonumber(said.crashes_in_all)
+  if to == 'queued' and too_many then
+    to, reason = 'failed', said.poison_reason
+    events[#events + 1] = said.poison_event
   end
 end
 
@@ -61,11 +62,11 @@ set(record, 'rev', base + 1)
 set(record, 'last', nonce)
 if step ~= '' then set(record, 'step', tonumber(step)) end
 if state ~= '' then set(record, 'state', state) end
-if limits ~= '' then set(record, 'limits', limits) end
-if record.session ~= '' and session_state ~= '' then
+if said.limits then set(record, 'limits', said.limits) end
+if record.session ~= '' and said.context then
   -- The session's own at the end of the run (hand_down).
-  set(record, 'context', session_state)
-  set(record, 'cursor', session_cursor)
+  set(record, 'context', said.context)
+  set(record, 'cursor', said.cursor)
 end
 if crashes ~= record.crashes then set(record, 'crashes', crashes) end
 if crashes_total ~= record.crashes_total then set(record, 'crashes_total', crashes_total) end
@@ -130,12 +131,18 @@ end
 for i = 1, #lives, 2 do call('PEXPIRE', lives[i], lives[i + 1]) end
 
 if to == 'running' then
-  call('ZADD', LEASES, now + lease, own)
-elseif ENDED[to] then
+  if lease then call('ZADD', LEASES, now + lease, own) end
+  save(record)
+  return reply('done', news)
+end
+
+-- include sessions
+
+if ENDED[to] then
   promoted = close(record, to, reason)
 else
   settle(record)
-  set(record, 'wait', wait)
+  set(record, 'wait', said.wait or '')
   set(record, 'reason', reason)
   if to == 'waiting' then
     -- The earliest of all that the run waits for.

@@ -6,6 +6,8 @@
 -- Moves: -> queued; queued -> cancelled, waiting -> cancelled (whom it overtakes in its session)
 -- Derived keys: idem, session and its lists, indexes; those of runs that it overtakes
 
+-- include sessions
+
 local digest, on_busy, start = take(), take(), take_moment()
 local body, overtaken_body, most_behind, given = take(), take(), tonumber(take()), take_list()
 

@@ -3,6 +3,8 @@
 -- Moves: none
 -- Derived keys: idem, indexes
 
+-- include sessions
+
 local record, refusal = find(own)
 if not record then return refusal end
 if not ENDED[record.status] then return { 'live', record.status } end

@@ -4,6 +4,8 @@
 -- Moves: none
 -- Derived keys: session and its lists; the records of the runs that it remembers
 
+-- include sessions
+
 local session, known = take(), tonumber(take())
 
 local at = tonumber(call('ZSCORE', SESSIONS, session) or nil)

@@ -6,6 +6,8 @@
 -- Moves: running -> queued, running -> cancelled, running -> failed
 -- Derived keys: ledgers, session and its queue, idem, indexes
 
+-- include sessions
+
 local token, why, requeued_body, cancelled_body = take(), take(), take(), take()
 local poison_body, poison_reason = take(), take()
 local crashes_at_step, crashes_in_all = tonumber(take()), tonumber(take())

@@ -5,6 +5,8 @@
 --   overtakes in its session)
 -- Derived keys: session and its lists, idem, indexes; those of runs that it overtakes
 
+-- include sessions
+
 local sid, limits, on_busy, body, overtaken_body = take(), take(), take(), take(), take()
 
 local record, refusal = find(own)

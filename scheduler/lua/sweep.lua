@@ -7,6 +7,8 @@
 -- Derived keys: record, inbox and asks of each run; indexes
 -- Inbox entry of an ask past its deadline: expired <ask> <now> <sid: none> <body: none>
 
+-- include sessions
+
 local SWEPT_AT = KEYS[#KEYS]
 local most, most_tended, lease = tonumber(take()), tonumber(take()), tonumber(take())
 

@@ -36,11 +36,11 @@ def test_all_invariants_hold_on_every_walk(desk: Desk, request: pytest.FixtureRe
 
 
 def without(name: str, text: str, replacement: str) -> Library:
-    """The scripts with one check taken out; all of them where it stands in the prelude."""
+    """The scripts with one check taken out; all that include it where it stands in sessions.lua."""
     library = dict(read_library())
     found = 0
     for script in library.values():
-        if name in ("prelude", script.name) and text in script.text:
+        if name in ("sessions", script.name) and text in script.text:
             library[script.name] = Script(script.name, script.text.replace(text, replacement))
             found += 1
     assert found, f"{text!r} does not stand in {name}.lua"
@@ -60,9 +60,9 @@ CHECKS = {
     "park without a look at cancel": ("commit", "(#news > 0 or record.cancel ~= '')", "#news > 0"),
     "already without own": ("commit", "mine and 1 or 0", "1"),
     "commit without nonce": ("commit", "if record.last == nonce", "if false"),
-    "close without promotion": ("prelude", "promoted = promote(session)", "promoted = ''"),
-    "close without settling": ("prelude", "  settle(record)\n  move(record, status)", "  move(record, status)"),
-    "close without expiry": ("prelude", "  expire(record, now + RUN_LIFE)\n", ""),
+    "close without promotion": ("sessions", "promoted = promote(session)", "promoted = ''"),
+    "close without settling": ("sessions", "  settle(record)\n  move(record, status)", "  move(record, status)"),
+    "close without expiry": ("sessions", "  expire(record, now + RUN_LIFE)\n", ""),
     "reap of another's run": ("reap", " or record.token ~= token", ""),
     "reap without settling": ("reap", "\nsettle(record)\n", "\n"),
     "resume beside the active run": ("resume", "local active = active_run(record.session)", "local active = nil"),
@@ -71,7 +71,7 @@ CHECKS = {
     "a wake that leaves the run asleep": ("signal", "if outcome == 'woken'", "if false"),
     "an ask without deadline": ("commit", "if deadline and (not due or deadline < due)", "if false"),
     "a run that begins and is not remembered": ("claim", "then remember(record) end", "then end"),
-    "a rollback that is remembered": ("prelude", "call('LREM', BEGUN .. record.session, 0, record.id)", "call('TIME')"),
+    "a rollback that is remembered": ("sessions", "call('LREM', BEGUN .. record.session, 0, record.id)", "call('TIME')"),
     "create again": ("create", "if call('EXISTS', RUN) == 1", "if false"),
     "renew of a lost run": ("renew", "if record[1] == token and", "if"),
 }

@@ -11,8 +11,9 @@ from scheduler.lifecycle import ENDED, LIVE, RESUMABLE, TRANSITIONS, Status, Tra
 from scheduler.scripting import LUA
 from scheduler.sessions import OVERTAKES, OnBusy
 
-SCRIPTS = sorted(path for path in LUA.glob("*.lua") if path.stem != "prelude")
-PRELUDE = (LUA / "prelude.lua").read_text()
+INCLUDED = {"prelude", "sessions"}
+SCRIPTS = sorted(path for path in LUA.glob("*.lua") if path.stem not in INCLUDED)
+PRELUDE = "".join((LUA / f"{name}.lua").read_text() for name in sorted(INCLUDED))
 
 
 def moves(text: str) -> set[Transition]:
