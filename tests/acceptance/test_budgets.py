@@ -151,6 +151,7 @@ def test_a_run_ends_with_its_limit_and_what_it_has_and_goes_on_with_more(site: S
     assert (error.limit, error.partial) == ("max_steps", "the first half")
     info = run.info()
     assert (info.status, info.error, info.partial) == ("budget_exceeded", "max_steps: used 2 of 2", "the first half")
+    assert info.reason == "max_steps: used 2 of 2", "lists say so too"
     assert info.budget_left["max_steps"] == 0
 
     assert run.resume(budget=Budget(max_steps=4)) == "resumed"

@@ -304,6 +304,8 @@ def test_resume_keeps_the_limits_that_are_not_named(pawl: Pawl, hand: Hand) -> N
     assert "is queued; only failed and budget_exceeded runs go on" in pawl("resume", run, code=1).stderr
     hand.take(run).end(RunBudgetExceeded(limit="max_steps", used="7", allowed="7"))
 
+    assert "ended at max_steps: used 7 of 7" in pawl("resume", run, code=2).stderr
+    assert "ended at max_steps: used 7 of 7" in pawl("resume", run, "--max-tool-calls", "9", code=2).stderr
     assert pawl("resume", run, "--max-steps", "20").stdout == f"{run} goes on\n"
     limits = Budget.model_validate_json(hand.redis.hget(hand.keys.run(run), "limits"))
     assert limits == Budget(max_steps=20, max_tool_calls=3)

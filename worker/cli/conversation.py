@@ -106,8 +106,10 @@ class Conversation:
                 self._enter(argument.strip())
             case "/new":
                 self._enter(new_session())
-            case _:
+            case "/help":
                 say(HELP)
+            case _:
+                say(f"{line} is no command; these are:\n{HELP}")
 
     def _enter(self, session: str) -> None:
         """Goes to a session, and on with the run that it works on."""

@@ -11,7 +11,7 @@ import typer
 
 from worker.cli.connecting import client
 from worker.cli.errors import ExitCode, reported
-from worker.cli.limits import Given, with_limits
+from worker.cli.limits import LIMITS, Given, with_limits
 from worker.cli.output import Json, print_json, print_text
 
 if TYPE_CHECKING:
@@ -65,12 +65,16 @@ def resume(*, limits: Given, run: Run, as_json: Json = False) -> int:
     """
 
     async def act(handle: Handle) -> str:
+        info = await handle.info()
+        limit = info.error.partition(":")[0]
+        if info.status == "budget_exceeded" and limit in LIMITS and limit not in limits:
+            option = f"--{limit.replace('_', '-')}"
+            raise typer.BadParameter(f"the run ended at {info.error}: give it more with {option}", param_hint=option)
         if not limits:
             return await handle.resume()
         from agent.budget import Budget  # noqa: PLC0415
 
-        own = (await handle.info()).budget.model_dump()
-        return await handle.resume(budget=Budget.model_validate(own | limits))
+        return await handle.resume(budget=Budget.model_validate(info.budget.model_dump() | limits))
 
     return _tell(run, act, _RESUMED, as_json)
 

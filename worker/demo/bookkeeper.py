@@ -12,6 +12,7 @@ from typing import Final
 from agent import Agent, Budget, ModelClient, OpenAIModel, ScriptedModel, ToolContext, tool
 from agent.models.base import ModelReply
 from agent.models.scripted import call, calls, say
+from agent.prices import FREE
 
 EFFECTS: Final = "PAWL_DEMO_EFFECTS"
 """The variable that names the file of effects."""
@@ -88,7 +89,7 @@ class _Script(ScriptedModel):
     """Settles the order that the task names."""
 
     def __init__(self) -> None:
-        super().__init__(self._replies, latency=LATENCY_SECONDS, name="scripted (no key, no cost)")
+        super().__init__(self._replies, latency=LATENCY_SECONDS, price=FREE, name="scripted (no key, no cost)")
 
     def _replies(self, run_id: str, step: int) -> ModelReply:
         order = int(run_id[-2:], 16)
