@@ -47,6 +47,7 @@ from agent.report import Observer, SilentObserver, StepReporter
 from agent.requests import answer_events
 from agent.state import Mark, OpenCall, RunState
 from agent.step import decide
+from agent.text import words_of
 
 HOLD_MS: Final = 2_000
 """A wait before the next attempt that is longer than this is not spent in a worker: the run is parked."""
@@ -383,8 +384,8 @@ class Driver:
             if task is not None and task.cancelling():
                 raise
             answer = ModelUnavailable("the call was cancelled by the model client's own code", billed=True)
-        except Exception as error:
-            answer = ModelRefusedRequest(f"{type(error).__name__}: {error}", billed=True)
+        except BaseException as error:  # also what is meant to end a process: it would end the neighbours' runs as well
+            answer = ModelRefusedRequest(words_of(error), billed=True)
         return ModelEnd(asked, answer, self._ms_since(before))
 
     def _request(self, asked: AskModel) -> ModelRequest:

@@ -72,7 +72,7 @@ class Environment:
             if task is not None and task.cancelling():
                 raise
             raise ToolError("The tool was cancelled by its own code.") from error
-        except SystemExit as error:
+        except (SystemExit, KeyboardInterrupt) as error:
             raise ToolError("The tool tried to end the process.") from error
 
     async def _in_time(self, tool: Tool, function: Callable[[], object]) -> object:
@@ -111,8 +111,8 @@ class Environment:
             loop.call_soon_threadsafe(started)
             try:
                 return function()
-            except StopIteration as error:  # no future can hold one
-                raise RuntimeError("the function raised StopIteration") from error
+            except (StopIteration, GeneratorExit) as error:  # no coroutine can be given one
+                raise RuntimeError(f"the function raised {type(error).__name__}") from error
 
         return await asyncio.wrap_future(self._threads_of_this_process().submit(contextvars.copy_context().run, call))
 

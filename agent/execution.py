@@ -12,7 +12,7 @@ from agent.program import Program, unknown_tool
 from agent.redaction import redact
 from agent.rendering import cut, render_result
 from agent.state import OpenCall
-from agent.text import well_formed
+from agent.text import well_formed, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,12 @@ async def _outcome(
         return ("ok", str(problem), problem) if is_exit else ("error", str(problem), None)
     except ToolError as error:
         return ("unknown" if isinstance(error, ToolTimeout) else "error"), str(error), None
-    except Exception as error:
-        return "error", f"{type(error).__name__}: {error}", None
+    except asyncio.CancelledError:
+        if asyncio.current_task().cancelling():  # pyright: ignore[reportOptionalMemberAccess] - a coroutine is in a task
+            raise
+        return "error", "The tool was cancelled by its own code.", None
+    except BaseException as error:  # also what is meant to end a process, alone or in a group
+        return "error", words_of(error), None
 
 
 async def _handed_in(output: OutputSchema[object], value: object) -> tuple[Outcome, str, object]:

@@ -19,7 +19,7 @@ from agent.arguments import explain
 from agent.errors import AgentDefinitionError, InvalidArguments, UnrenderableResult
 from agent.rendering import jsonable
 from agent.schema import Schema, schema_of, why_no_schema
-from agent.text import well_formed_json, without_fence
+from agent.text import well_formed_json, without_fence, words_of
 from agent.tools import Tool, build_model_tool
 
 Output = TypeVar("Output")
@@ -150,4 +150,4 @@ def any_json(value: object) -> object:
         return well_formed_json(jsonable(value, str))
     except Exception as error:
         what = f"The result, a {type(value).__name__}, cannot be stored as JSON"
-        raise UnrenderableResult(f"{what}: {type(error).__name__}: {error}") from error
+        raise UnrenderableResult(f"{what}: {words_of(error)}") from error

@@ -6,6 +6,7 @@ from typing import TypeVar, cast
 
 from agent.errors import InvalidArguments, ToolError
 from agent.output import OutputSchema, OutputValidator
+from agent.text import words_of
 
 Output = TypeVar("Output")
 
@@ -23,7 +24,7 @@ async def validated(output: OutputSchema[Output], value: Output) -> Output:
         except (ValueError, ToolError) as problem:
             raise InvalidArguments(str(problem)) from problem
         except Exception as error:
-            raise InvalidArguments(f"{type(error).__name__}: {error}") from error
+            raise InvalidArguments(words_of(error)) from error
     if output.validators:
         _require_type(output, value)
     return value
@@ -40,5 +41,5 @@ def _require_type(output: OutputSchema[Output], value: Output) -> None:
 def _called(validator: OutputValidator[Output], value: Output) -> object:
     try:
         return validator(value)
-    except StopIteration as error:  # no future can hold one
-        raise RuntimeError("the validator raised StopIteration") from error
+    except (StopIteration, GeneratorExit) as error:  # no coroutine can be given one
+        raise RuntimeError(f"the validator raised {type(error).__name__}") from error

@@ -1,5 +1,6 @@
 """Where the dependencies come from, and how long they live."""
 
+import asyncio
 import contextlib
 import inspect
 import typing
@@ -11,7 +12,8 @@ from typing import Final, cast
 
 from agent.annotations import resolved_annotations, signature_of, without_none
 from agent.context import ActionContext, RunIdentity
-from agent.errors import AgentDefinitionError, ContextTypeError
+from agent.errors import AgentDefinitionError, ConfigurationError, ContextTypeError
+from agent.text import words_of
 
 _OPENING: Final = frozenset[object]({AsyncIterator, AsyncGenerator, AbstractAsyncContextManager})
 _AWAITED: Final = frozenset[object]({Awaitable, Coroutine})
@@ -104,9 +106,18 @@ class ContextProvider:
 
         Raises:
             ContextTypeError: What was made is not of the type that was said.
-            Exception: Whatever the function raised.
+            ConfigurationError: The function raised what is meant to end a process or a task: this run alone must suffer.
+            Exception: Whatever else it raised.
         """
-        return self._checked(await self._call(identity))
+        try:
+            return self._checked(await self._call(identity))
+        except Exception:
+            raise
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            raise ConfigurationError(f"action_context={_name(self._source)}: {words_of(error)}") from error
 
     async def _call(self, *arguments: RunIdentity) -> object:
         made = cast("Callable[..., object]", self._source)(*arguments)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from agent.errors import UnrenderableResult
-from agent.text import bounded, place_to_cut, well_formed
+from agent.text import bounded, place_to_cut, well_formed, words_of
 
 
 def render_result(value: object) -> str:
@@ -32,7 +32,7 @@ def render_result(value: object) -> str:
     except Exception as error:
         raise UnrenderableResult(
             f"The tool was executed, but its result, of type {type(value).__name__}, cannot be shown as text: "
-            f"{type(error).__name__}: {bounded(str(error), 300)}"
+            f"{bounded(words_of(error), 300)}"
         ) from error
 
 

@@ -31,6 +31,15 @@ def bounded(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: place_to_cut(text, limit - 1)] + _ELLIPSIS
 
 
+def words_of(error: BaseException) -> str:
+    """The type of an exception and what it says; the type alone where its text cannot be had."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except BaseException:  # its own `__str__`, which may do anything
+        return f"{name} (its text cannot be had)"
+
+
 def place_to_cut(text: str, position: int) -> int:
     """The last place up to a position that parts no characters which are shown as one, such as an emoji with its skin tone."""
     place = position

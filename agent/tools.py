@@ -14,7 +14,7 @@ from agent.context import ActionContext, HiddenParameters, ToolContext, hidden_p
 from agent.errors import ContextTypeError, InvalidArguments, ToolDefinitionError
 from agent.schema import Schema
 from agent.signature import documentation_of, is_unbound_method, name_of, read_signature
-from agent.text import bounded, well_formed
+from agent.text import bounded, well_formed, words_of
 
 OnUnknown = Literal["tell", "ask", "retry", "fail"]
 
@@ -150,7 +150,7 @@ class Tool(BaseModel):
         except InvalidArguments:
             raise
         except Exception as error:  # a validator of the author's own, or a nesting too deep
-            problem = f"The arguments could not be checked: {type(error).__name__}: {error}"
+            problem = f"The arguments could not be checked: {words_of(error)}"
             raise InvalidArguments(bounded(well_formed(problem), 300)) from error
 
     def with_hidden(

@@ -27,7 +27,7 @@ from agent.providers import OpenedContext
 from agent.redaction import redact
 from agent.report import Observer
 from agent.state import Checkpoint, RunState
-from agent.text import bounded
+from agent.text import bounded, words_of
 from scheduler.lifecycle import Status
 from worker.claims import Claim
 from worker.journal import RedisJournal, arrivals_of, marks_of
@@ -136,8 +136,10 @@ class RunActor:
             log.error("too_large", error=str(error))
             event = RunFailed(reason="result_too_large", error=str(error))
             end = await self._give_up(self._journal.fail(event), str(error))
-        except Exception as error:
-            words = bounded(redact(f"{type(error).__name__}: {error}"), MOST_WORDS)
+        except GeneratorExit:  # the loop is being closed: nothing can be awaited any more
+            raise
+        except BaseException as error:  # whatever it is must not end the neighbours
+            words = bounded(redact(words_of(error)), MOST_WORDS)
             log.exception("activation_failed", error=words)
             end = await self._give_up(self._journal.release(words), words)
         finally:

@@ -62,13 +62,16 @@ class Processes:
         store = Store(redis, self._deployment.scripts)
         reaper = Reaper(redis, store, Ringer(redis, store))
 
-        async def free(name: str) -> None:
-            """The runs of a dead child need not wait for their leases to run out, and RQ forgets it."""
+        async def free(name: str) -> int:
+            """The runs of a dead child need not wait for their leases to run out, and RQ forgets it. Returns how many it had."""
+            runs = 0
             try:
-                _log.info("leases_freed", child=name, runs=await reaper.free(name))
+                runs = await reaper.free(name)
+                _log.info("leases_freed", child=name, runs=runs)
                 await asyncio.to_thread(forget_worker, blocking, name)
             except (StoreError, RedisError, OSError) as error:
                 _log.warning("leases_not_freed", child=name, error=str(error))
+            return runs
 
         try:
             codes = await asyncio.gather(*(self._keep(free) for _ in range(self._count)))
@@ -84,7 +87,7 @@ class Processes:
             with contextlib.suppress(ProcessLookupError):
                 child.send_signal(signal.SIGTERM)
 
-    async def _keep(self, free: Callable[[str], Awaitable[None]]) -> int:
+    async def _keep(self, free: Callable[[str], Awaitable[int]]) -> int:
         """Keeps one place filled. Returns the last child's exit code."""
         pause = 0.0
         while True:
@@ -99,14 +102,14 @@ class Processes:
                 child.send_signal(signal.SIGTERM)
             code = await self._end_of(child)
             del self._children[name]
-            if code != 0:
-                _log.error("process_died", child=name, process=child.pid, code=code)
-                await free(name)
+            # A tool that ends the process can give it any exit code; a worker that leaves in good order has no runs left.
+            runs = await free(name)
             if self._ending.is_set():
                 return code
-            if code == 0:
+            if code == 0 and not runs:
                 _log.info("process_ended", child=name)
                 return 0
+            _log.error("process_died", child=name, process=child.pid, code=code, runs=runs)
             lived = time.monotonic() - started
             pause = min(max(pause * 2, 0.5), LONGEST_PAUSE_SECONDS) if lived < SHORT_LIFE_SECONDS else 0.0
             with contextlib.suppress(TimeoutError):

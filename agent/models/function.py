@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from agent.models.base import ModelReply, ModelRequest, Price
 from agent.models.scripted import say
@@ -43,7 +43,11 @@ class FunctionModel:
         answer = self._function(request)
         if inspect.isawaitable(answer):
             answer = await answer
-        return say(answer) if isinstance(answer, str) else answer
+        if isinstance(answer, str):
+            return say(answer)
+        if not isinstance(cast(object, answer), ModelReply):
+            raise TypeError(f"the function must return a ModelReply or a text, not {type(answer).__name__}")
+        return answer
 
     async def close(self) -> None:
         """There is nothing to release."""

@@ -1,8 +1,12 @@
 """Poison: a run that kills its workers ends as failed and harms only itself."""
 
+import pytest
+
+from agent import errors
 from agent.events import RunFailed
 from scheduler.lifecycle import Status
 from tests.support.plays import boom, hold_again, note, put, say, task, use
+from tests.support.rogue_agents import ROGUES
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 
@@ -53,3 +57,28 @@ def test_many_runs_with_a_crash_are_taken_a_few_at_a_time(site: Site) -> None:
 
 def _running(site: Site) -> int:
     return site.redis.zcard(site.keys.leases)
+
+
+@pytest.mark.parametrize("rogue", ROGUES)
+def test_a_tool_that_ends_its_process_otherwise_is_poison_too(site: Site, rogue: str) -> None:
+    """Whatever the exit code: the parent fills the place again, and hands nothing over without counting the crash."""
+    parent = site.worker("--processes=2", "--grace=1", targets="tests.support.rogue_agents", ready=False)
+    wait_until("both are there", lambda: len(parent.lines("worker_started")) == 2)
+    poison = site.client.submit(rogue, "go")
+    site.reaches(poison.id, Status.FAILED, seconds=40)
+
+    assert site.record(poison.id).reason.startswith("worker_lost")
+    assert len(site.traces.found("rogue")) == 3
+    wait_until("three have died", lambda: len(parent.lines("process_died")) == 3)
+    wait_until("both are there again", lambda: len(parent.lines("worker_started")) == 5)
+    assert parent.terminate() == 0
+
+
+def test_dependencies_that_leave_the_process_fail_their_run_alone(site: Site) -> None:
+    worker = site.worker(targets="tests.support.rogue_agents")
+    run = site.client.submit("homeless", "go")
+    with pytest.raises(
+        errors.RunFailed, match="action_context=_exit_instead: SystemExit: no dependencies for homeless"
+    ):
+        run.result(timeout=20)
+    assert worker.alive

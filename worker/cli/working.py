@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from worker.cli.connecting import configured
-from worker.cli.errors import ExitCode, reported
+from worker.cli.errors import ExitCode, complain, reported
 from worker.cli.limits import Given, with_limits
 from worker.cli.looking import print_cards
 from worker.cli.output import Json, console, print_json, print_text, say
@@ -89,7 +90,7 @@ def worker(
     try:
         if processes > 1:
             return _keep(deployment, targets, options, processes)
-        asyncio.run(serve(agents, deployment, options))
+        _serve(serve(agents, deployment, options))
     finally:
         deployment.close()
     return _end_at_once()
@@ -205,11 +206,38 @@ class _Progress:
         say(f"step {report.step}  " + "  ".join(part for part in parts if part))
 
 
-def _end_at_once() -> NoReturn:
+def _serve(work: Coroutine[Any, Any, None]) -> None:
+    """Serves until the work is over. What a tool left behind on the event loop can end the loop under it (`sys.exit` in a task
+    of its own, `loop.stop()`). The process then dies as in any other crash, which counts as one for its runs: handed over in
+    good order, a run that does so each time would go on for ever.
+    """
+    from agent.text import words_of  # noqa: PLC0415
+
+    at_work = True
+
+    async def to_its_end() -> None:
+        nonlocal at_work
+        try:
+            await work
+        finally:
+            at_work = False
+
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(to_its_end())
+        except BaseException as error:
+            if not at_work:
+                raise
+            complain(f"the event loop was ended from within: {words_of(error)}")
+            _end_at_once(ExitCode.FAILED)
+
+
+def _end_at_once(code: ExitCode = ExitCode.OK) -> NoReturn:
     """A thread cannot be stopped: a tool that still sits in one must not hold up the end of the process."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(ExitCode.OK)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a tool may have closed it
+            stream.flush()
+    os._exit(code)
 
 
 def _keep(deployment: Deployment, targets: Sequence[str], options: WorkerOptions, processes: int) -> int:
