@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TypedDict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.budget import Budget, Usage
 from agent.events import ModelReplied, Recorded, RunCreated
@@ -46,13 +48,40 @@ def test_nothing_is_nothing_and_anything_is_something():
     assert all(estimate(text) >= 1 for text in (" ", "\n", "\ud800", "\u200d", "a", "१"))
 
 
-def test_what_a_server_reports_corrects_later_estimates():
-    """Within 5 % once a model has reported the usage of one request of the run."""
+def reported(tokens: int, estimated: int) -> RunState:
+    """A run of which a server has reported the size of one request."""
     state = RunState()
-    reported, estimated = 1370, 1000
-    usage = Usage(model_calls=1, input_tokens=reported, output_tokens=5)
+    usage = Usage(model_calls=1, input_tokens=tokens, output_tokens=5)
     for seq, event in enumerate(
         [RunCreated(agent="a", task="t", budget=Budget()), ModelReplied(step=1, usage=usage, request_tokens=estimated)]
     ):
         state.apply(Recorded(seq=seq + 1, at=0, event=event))
-    assert corrected(2 * estimated, state) == pytest.approx(2 * reported, rel=0.05)
+    return state
+
+
+def test_what_a_server_reports_corrects_later_estimates():
+    assert corrected(2 * 1000, reported(1370, 1000)) == 2740
+
+
+@given(st.permutations(NAMED))
+def test_once_a_usage_is_reported_the_next_request_is_within_five_percent(texts: list[str]):
+    """An instruction and tools, and behind them a conversation of all kinds of text, in any order."""
+    tokens = sum(GOLDEN[name]["o200k"] for name in ("english", "code_json"))
+    estimated = sum(estimate(GOLDEN[name]["text"]) for name in ("english", "code_json"))
+    for name in texts:
+        state = reported(tokens, estimated)
+        tokens += GOLDEN[name]["o200k"]
+        estimated += estimate(GOLDEN[name]["text"])
+        assert corrected(estimated, state) == pytest.approx(tokens, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["english", "chinese", "code", "emoji"])
+def test_a_model_of_another_vocabulary_is_known_by_its_first_usage(kind: str):
+    """The same kind of text goes on; where the kind changes, the next report tells."""
+    texts = [name for name in NAMED if name.startswith(kind)]
+    tokens = sum(GOLDEN[name]["cl100k"] for name in texts)
+    state = reported(tokens, sum(estimate(GOLDEN[name]["text"]) for name in texts))
+
+    assert corrected(3 * sum(estimate(GOLDEN[name]["text"]) for name in texts), state) == pytest.approx(
+        3 * tokens, rel=0.05
+    )
