@@ -1,10 +1,13 @@
 """Sessions: runs one after another that share a memory, however long the conversation gets."""
 
-from agent.events import ContextCompacted
+from agent.events import ContextCompacted, encode
+from scheduler.keys import scoped
 from scheduler.lifecycle import Status
+from scheduler.records import StoredEvent
 from tests.support.sent import sent
 from tests.support.session_agents import MAX_TOKENS
 from tests.support.site import Site
+from worker.recall import earlier_run
 
 AGENTS = "tests.support.session_agents"
 
@@ -34,6 +37,17 @@ def test_a_session_of_ten_runs_stays_in_its_window_and_forgets_nothing_that_coun
     assert positions, "the conversation is longer than the window"
     assert positions == sorted(positions), "the position only moves on"
     assert len(set(positions)) == len(positions), "nothing is summarised twice"
+
+    said = [len(earlier_run(run_id, stored_events(site, run_id)).messages) for run_id in runs]
+    assert sum(said) >= 200
+    stored = [sum(site.redis.memory_usage(key) or 0 for key in site.keys.family(run_id)) for run_id in runs]
+    assert max(stored) - min(stored) <= 6_000, f"but for a summary of 4,000 characters all store the same: {stored}"
+    session = site.keys.session(scoped("acme", "s1"))
+    assert site.redis.memory_usage(session) <= 12_000, "the summary is bounded"
+
+
+def stored_events(site: Site, run: str) -> list[StoredEvent]:
+    return [StoredEvent(seq, 0, encode(event)) for seq, event in enumerate(site.events(run), 1)]
 
 
 def test_sessions_do_not_know_each_other(site: Site) -> None:
