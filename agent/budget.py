@@ -29,6 +29,9 @@ LOW_SHARE = 0.2
 
 NANO = 1_000_000_000
 
+MOST_SECONDS = 1e9
+"""The longest limit of time, 31 years: clocks and Redis count in milliseconds, exactly. None is for no limit."""
+
 Amount = int | float | Decimal
 
 
@@ -38,6 +41,7 @@ def _exact(value: object) -> object:
 
 Money = Annotated[Decimal, BeforeValidator(_exact), Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 
 
 class Budget(BaseModel):
@@ -62,8 +66,8 @@ class Budget(BaseModel):
     max_output_tokens: Count | None = None
     max_total_tokens: Count | None = None
     max_cost_usd: Money | None = None
-    max_active_seconds: Annotated[float, Field(ge=0)] | None = None
-    max_wall_seconds: Annotated[float, Field(ge=0)] | None = None
+    max_active_seconds: Seconds | None = None
+    max_wall_seconds: Seconds | None = None
 
     def raised(self, additions: "Budget") -> "Budget":
         """This budget with the limits of `additions` that were set added on top. A limit that is not there stays away."""
@@ -71,6 +75,8 @@ class Budget(BaseModel):
         for name in additions.model_fields_set:
             if mine[name] is not None and getattr(additions, name) is not None:
                 mine[name] += getattr(additions, name)
+                if name.endswith("_seconds"):
+                    mine[name] = min(mine[name], MOST_SECONDS)
         return Budget(**mine)
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
 from agent.agent import Agent
 from agent.budget import Budget
@@ -310,6 +310,8 @@ class AsyncClient:
 
 
 async def _target_of_name(services: Services, name: str, submission: Submission) -> Target:
+    if not isinstance(cast(object, name), str):
+        raise ConfigurationError(f"Submit to an Agent, or to the name of one, not to {type(name).__name__}.")
     published = (await services.cards()).get(name) or (await services.newest_cards()).get(name)
     if published is not None:
         return Target.of_card(AgentCard.of_bytes(published.card), submission)

@@ -6,7 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import NoneType
 from typing import Any, Final, Literal, cast
 
 from agent.agent import Agent, require_price
@@ -16,9 +18,13 @@ from agent.events import RunCancelled, RunCreated, encode
 from agent.text import well_formed
 from scheduler.cards import AgentCard
 from scheduler.inputs import NewRun
+from scheduler.keys import name
 from scheduler.sessions import OVERTAKES, OnBusy
 
 Priority = Literal["high", "default", "low"]
+
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""From here on a moment in another time zone, or rounded up, may be beyond what a datetime can say."""
 
 PRIORITY_QUEUES: Final = ("high", "default", "low")
 """The queues of workers that serve all agents; an agent on another queue has workers of its own."""
@@ -31,6 +37,9 @@ class Submission:
     Attributes:
         delay: Seconds until it may begin; `at`: the moment. At most one of the two.
         budget: None: the agent's own.
+
+    Raises:
+        ConfigurationError: Something is not of the type that it must have, or is no name; says which.
     """
 
     task: str
@@ -43,6 +52,32 @@ class Submission:
     budget: Budget | None = None
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
     on_busy: OnBusy = OnBusy.ENQUEUE
+
+    def __post_init__(self) -> None:
+        for field_name, kind, words in _TYPES:
+            value = cast(object, getattr(self, field_name))
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise ConfigurationError(f"The {_words(field_name)} must be {words}, not {type(value).__name__}.")
+        for field_name in ("session", "tenant", "idempotency_key"):
+            if value := cast(str, getattr(self, field_name)):
+                name(_words(field_name), value)
+
+
+_TYPES: Final = (
+    ("task", str, "a text"),
+    ("session", str, "a text"),
+    ("tenant", str, "a text"),
+    ("idempotency_key", str, "a text"),
+    ("delay", (int, float, Decimal, NoneType), "a number of seconds"),
+    ("at", (datetime, NoneType), "a datetime with a time zone"),
+    ("budget", (Budget, NoneType), "a Budget"),
+    ("metadata", Mapping, "a mapping"),
+)
+"""What a caller in Python, which does not look at types, gets wrong."""
+
+
+def _words(field_name: str) -> str:
+    return field_name.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +124,6 @@ def new_run(run_id: str, target: Target, submission: Submission) -> NewRun:
     Raises:
         ConfigurationError: Something cannot be stored, or contradicts itself; names it.
     """
-    if not isinstance(cast(object, submission.task), str):
-        raise ConfigurationError(f"The task must be a text, not {type(submission.task).__name__}.")
     task = well_formed(submission.task)
     metadata = json_object(submission.metadata)
     budget = submission.budget or target.budget
@@ -140,6 +173,8 @@ def json_object(metadata: Mapping[str, object]) -> dict[str, object]:
     """
     kept: dict[str, object] = {}
     for key, value in metadata.items():
+        if not isinstance(cast(object, key), str):
+            raise ConfigurationError(f"The keys of metadata must be texts, and {key!r} is none.")
         try:
             kept[well_formed(key)] = json.loads(well_formed(json.dumps(value, allow_nan=False, ensure_ascii=False)))
         except (TypeError, ValueError, RecursionError) as error:
@@ -153,8 +188,10 @@ def _start(submission: Submission) -> tuple[int | None, int | None]:
     if delay is not None and at is not None:
         raise ConfigurationError("Give delay (seconds) or at (a moment), not both.")
     if at is not None:
-        if at.tzinfo is None:
+        if at.utcoffset() is None:
             raise ConfigurationError(f"at={at} says no time zone: use datetime.now(UTC) + timedelta(...), or delay=.")
+        if at >= LATEST:
+            raise ConfigurationError(f"at={at} is no moment that can be waited for: it must be before {LATEST}.")
         return int(at.timestamp() * 1000), None
     if delay is not None and not 0 <= delay < 1e9:
         raise ConfigurationError(f"delay={delay} must be a number of seconds, not negative.")

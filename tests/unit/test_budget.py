@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from agent.budget import (
     LAST_ANSWER_TOKENS,
+    MOST_SECONDS,
     Breach,
     Budget,
     Elapsed,
@@ -18,6 +19,7 @@ from agent.budget import (
     left,
     low,
     reserve,
+    wall_ms_left,
 )
 from agent.models.base import LongRequestPrice, Price
 
@@ -265,3 +267,18 @@ def test_amounts_in_plain_digits():
         "0.000000012",
         "1200",
     ]
+
+
+@pytest.mark.parametrize("limit", ["max_active_seconds", "max_wall_seconds"])
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 1e300, 1.1e9, -1.0])
+def test_a_limit_of_time_is_one_that_a_clock_can_count(limit: str, seconds: float) -> None:
+    with pytest.raises(ValidationError, match=limit):
+        Budget.model_validate({limit: seconds})
+
+
+def test_a_limit_of_time_that_is_raised_again_and_again_stays_one() -> None:
+    budget = Budget(max_active_seconds=1.0, max_wall_seconds=MOST_SECONDS)
+    for _ in range(3):
+        budget = budget.raised(Budget(max_active_seconds=MOST_SECONDS, max_wall_seconds=MOST_SECONDS))
+    assert budget.max_active_seconds == budget.max_wall_seconds == MOST_SECONDS
+    assert wall_ms_left(budget, Elapsed(0, 0)) == 10**12

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any
 
@@ -12,12 +12,22 @@ from agent import Agent, Budget, Price, ScriptedModel
 from agent.errors import AgentDefinitionError, ConfigurationError, UnknownPriceError
 from agent.events import RunCreated, decode
 from scheduler.cards import AgentCard
-from scheduler.client.submission import Priority, Submission, Target, digest_of, new_run
+from scheduler.client.submission import LATEST, Priority, Submission, Target, digest_of, new_run
 from scheduler.inputs import NewRun
 from scheduler.sessions import OnBusy
 
 TARGET = Target("support")
 PRICED = ScriptedModel([], price=Price(Decimal(1), Decimal(2)))
+
+
+NAMES = ("session", "tenant", "idempotency_key")
+
+
+class Nowhere(tzinfo):
+    """A time zone that does not know its offset."""
+
+    def utcoffset(self, dt: datetime | None) -> None:
+        return None
 
 
 def run_of(submission: Submission, target: Target = TARGET) -> NewRun:
@@ -94,7 +104,16 @@ def test_a_delay_and_a_moment_are_milliseconds() -> None:
 
     assert (run_of(Submission(task="x", delay=1.5)).delay_ms, run_of(Submission(task="x")).delay_ms) == (1500, None)
     assert run_of(Submission(task="x", delay=0)).delay_ms is None
-    assert run_of(Submission(task="x", at=at)).at_ms == int(at.timestamp() * 1000)
+    assert run_of(Submission(task="x", delay=Decimal("0.5"))).delay_ms == 500  # pyright: ignore[reportArgumentType]
+    for moment in (
+        at,
+        LATEST - timedelta(seconds=1),
+        datetime(1, 1, 1, tzinfo=UTC),
+        at.astimezone(timezone(timedelta(hours=14))),
+    ):
+        at_ms = run_of(Submission(task="x", at=moment)).at_ms
+        assert at_ms is not None
+        assert datetime.fromtimestamp(at_ms / 1000, UTC) == moment, "what reads it understands it"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +125,27 @@ def test_a_delay_and_a_moment_are_milliseconds() -> None:
         ({"at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 1}, "not both"),
         ({"metadata": {"order": object()}}, r"metadata\['order'\]"),
         ({"metadata": {"rate": float("nan")}}, r"metadata\['rate'\]"),
-        ({"task": 7}, "must be a text, not int"),
+        ({"metadata": {1: "x"}}, "keys of metadata must be texts, and 1 is none"),
+        ({"metadata": ["x"]}, "metadata must be a mapping, not list"),
+        ({"task": 7}, "task must be a text, not int"),
+        ({"task": b"x"}, "task must be a text, not bytes"),
+        ({"session": 5}, "session must be a text, not int"),
+        ({"tenant": None}, "tenant must be a text, not NoneType"),
+        ({"idempotency_key": None}, "idempotency key must be a text, not NoneType"),
+        *(
+            ({one: text}, f"The {one.replace('_', ' ')} ")
+            for one in NAMES
+            for text in ("\x00", "a\nb", "\ud800", "é" * 129)
+        ),
+        ({"delay": "3"}, "delay must be a number of seconds, not str"),
+        ({"delay": timedelta(seconds=3)}, "delay must be a number of seconds, not timedelta"),
+        ({"delay": True}, "delay must be a number of seconds, not bool"),
+        ({"delay": float("inf")}, "delay=inf"),
+        ({"at": "2030-01-01"}, "at must be a datetime with a time zone, not str"),
+        ({"at": date(2030, 1, 1)}, "at must be a datetime with a time zone, not date"),
+        ({"at": datetime(2030, 1, 1, tzinfo=Nowhere())}, "time zone"),
+        ({"at": datetime.max.replace(tzinfo=UTC)}, "must be before 9999-01-01"),
+        ({"budget": {"max_steps": 3}}, "budget must be a Budget, not dict"),
     ],
 )
 def test_what_cannot_be_stored_is_named(wrong: dict[str, Any], words: str) -> None:
