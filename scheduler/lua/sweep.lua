@@ -12,7 +12,8 @@
 local SWEPT_AT = KEYS[#KEYS]
 local most, most_tended, lease = tonumber(take()), tonumber(take()), tonumber(take())
 
-local FRESH, GAP, MIRROR_GRACE = 400, 3000, 2000
+-- A lease may have as little as half of itself left when a pause begins: any longer gap may have cost a live owner its lease.
+local FRESH, GAP, MIRROR_GRACE = math.min(400, lease / 8), math.min(3000, lease / 2), 2000
 local FIRST_RING, LONGEST_RING = 2000, 60000
 
 local swept_at = tonumber(call('GET', SWEPT_AT) or 0)

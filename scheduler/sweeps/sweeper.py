@@ -23,6 +23,9 @@ IDLE_SECONDS: Final = 1.0
 TEND_EVERY: Final = 5
 """Passes between two looks at RQ's books."""
 
+SWEEPS_IN_A_LEASE: Final = 4
+"""At least so many passes within a lease: a gap of half a lease counts as a pause, in which nobody is reaped."""
+
 RETENTION_SECONDS: Final = 60.0
 
 
@@ -44,6 +47,7 @@ class Sweeper:
         self.ringer = Ringer(redis, store)
         self.reaper = Reaper(redis, store, self.ringer)
         self.mender = Mender(redis, store, self.ringer)
+        self._longest = store.scripts.policy.lease_ms / 1000 / SWEEPS_IN_A_LEASE
         self._passes = 0
         self._retained = time.monotonic()
         self._log = get_logger("pawl.sweeps")
@@ -59,7 +63,7 @@ class Sweeper:
                 if not outage:
                     self._log.warning("sweep_failed", error=str(error))
                 outage = True
-            await asyncio.sleep(BUSY_SECONDS if self._busy() else IDLE_SECONDS)
+            await asyncio.sleep(min(BUSY_SECONDS if self._busy() else IDLE_SECONDS, self._longest))
 
     async def once(self) -> Swept:
         """One bounded pass.

@@ -34,7 +34,7 @@ def test_a_zombie_is_refused_and_drops_the_run(site: Site) -> None:
 
 
 def test_a_worker_that_slept_through_its_lease_goes_on_alone(site: Site) -> None:
-    """Nobody else is there: it may take its own run over, while its earlier activation is not yet gone."""
+    """Nobody else is there: it does not take its own run from itself, however much longer than the lease it slept."""
     worker = site.worker()
     for length in (1.2, 1.8, 2.5):
         gate = f"gate-{length}"
@@ -47,6 +47,8 @@ def test_a_worker_that_slept_through_its_lease_goes_on_alone(site: Site) -> None
 
         assert run.result(timeout=15).output == "done"
         assert site.kinds(run.id).count("run_completed") == 1
+        assert site.kinds(run.id).count("run_claimed") == 1
+        assert site.record(run.id).crashes_total == 0
         assert len(site.traces.found("note", run.id)) == 1
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from scheduler.inputs import NewAsk
 from scheduler.lifecycle import Status
+from scheduler.policy import Policy
 from scheduler.replies import Deferred, Refused, Swept
+from scheduler.sweeps.sweeper import SWEEPS_IN_A_LEASE
 from tests.support.runs import Desk, rq_keys
 
 QUEUE, INTERMEDIATE, SCHEDULED, _ = rq_keys("")
@@ -62,6 +64,26 @@ def test_after_a_pause_everyone_may_renew_first(desk: Desk, gap: int) -> None:
     assert desk.redis.zscore(desk.keys.leases, "0-a") == desk.now + 6_000
     assert desk.reap("0-a", owner.token) == Refused("alive")
     assert sweep(desk).expired == ()
+
+
+@pytest.mark.parametrize("lease", [500, 1_000, 2_000, 5_000, 60_000])
+def test_a_pause_that_can_cost_a_lease_costs_none(desk: Desk, lease: int) -> None:
+    """A lease is renewed when half of it is left, at the latest. A pause behind which it is over is followed by an amnesty."""
+    desk.scripts.policy = Policy(lease_ms=lease)
+    owner = desk.running("0-a")
+    for pause in (lease // 2 + 1, lease, 3 * lease):
+        desk.do(desk.scripts.renew([(owner.run, owner.token)]))
+        desk.pass_time(lease // 2)  # the renewal is due
+        desk.redis.set(desk.keys.swept_at, desk.now)
+        desk.pass_time(pause)
+        assert desk.do(desk.scripts.sweep()).expired == ()
+        assert desk.reap("0-a", owner.token) == Refused("alive")
+    for _ in range(SWEEPS_IN_A_LEASE):
+        assert desk.do(desk.scripts.sweep()).code != "amnesty"
+        desk.pass_time(min(lease // SWEEPS_IN_A_LEASE, 1_000))
+    desk.pass_time(lease)
+    desk.redis.set(desk.keys.swept_at, desk.now - min(lease // SWEEPS_IN_A_LEASE, 1_000))
+    assert desk.do(desk.scripts.sweep()).expired == ((owner.run, owner.token),), "without a pause it is taken"
 
 
 def test_the_dead_are_reaped_in_an_amnesty_too(desk: Desk) -> None:
