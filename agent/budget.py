@@ -44,7 +44,7 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 
 
-class Budget(BaseModel):
+class Budget(BaseModel, frozen=True, extra="forbid"):
     """The limits of one run. None means no limit; 0 means nothing may be used.
 
     Attributes:
@@ -56,8 +56,6 @@ class Budget(BaseModel):
         max_active_seconds: Seconds in which a worker held the run.
         max_wall_seconds: Seconds since the run was submitted, waiting included.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_steps: Count | None = 50
     max_tool_calls: Count | None = None

@@ -1,42 +1,37 @@
-"""Idle: what a worker that has nothing to do asks of the server.
+"""Idle: what the connections of a worker that has nothing to do ask of the server.
 
-Counted by the server (INFO: total_commands_processed), which also counts every command inside a script. The two looks of
-this program are taken off.
+The server tells of every command (MONITOR). Those that a script gives are counted apart: no connection sends them.
 """
 
 import asyncio
+import contextlib
+from collections import Counter
 from typing import Any, cast
 
 from benchmarks.report import Bar, Outcome
 from benchmarks.sizes import Size
 from benchmarks.stage import Stage
 
-OWN_COMMANDS = 1
+FROM_A_SCRIPT = "lua"
 
 
 async def measure(size: Size) -> Outcome:
     """One worker, no run."""
+    sent: Counter[str] = Counter()
+    in_scripts = 0
     async with Stage() as stage:
         await stage.worker()
-        before, by_name_before = await _counted(stage)
-        await asyncio.sleep(size.idle_seconds)
-        after, by_name = await _counted(stage)
-    commands = after - before - OWN_COMMANDS
+        async with cast("Any", stage.redis).monitor() as monitor:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(size.idle_seconds):
+                    while True:
+                        told = await monitor.next_command()
+                        if told["client_type"] == FROM_A_SCRIPT:
+                            in_scripts += 1
+                        else:
+                            sent[told["command"].split()[0].lower()] += 1
     return Outcome(
         "idle",
-        (Bar("commands a second", commands / size.idle_seconds, "at_most", 10.0),),
-        {
-            "commands": commands,
-            "seconds": size.idle_seconds,
-            "by_name": {name: count - by_name_before.get(name, 0) for name, count in sorted(by_name.items())},
-        },
+        (Bar("commands a second", sent.total() / size.idle_seconds, "at_most", 10.0),),
+        {"seconds": size.idle_seconds, "sent": dict(sent), "commands_in_scripts": in_scripts},
     )
-
-
-async def _counted(stage: Stage) -> tuple[int, dict[str, int]]:
-    """Commands so far, in all and by name."""
-    by_name = await cast("Any", stage.redis).info("commandstats")
-    stats = await cast("Any", stage.redis).info("stats")
-    return stats["total_commands_processed"], {
-        name.removeprefix("cmdstat_"): figures["calls"] for name, figures in by_name.items()
-    }

@@ -74,8 +74,13 @@ class Stage:
         return started
 
     def process_of(self, worker: str) -> int:
-        """The id of the process of the worker of this name."""
-        return next(running.processes()[worker] for running in self._workers if worker in running.processes())
+        """The id of the process of the worker of this name.
+
+        Raises:
+            LookupError: No process has logged that it is this worker.
+        """
+        known = {name: process for running in self._workers for name, process in running.processes().items()}
+        return known[worker]
 
     async def submit(self, agent: Agent[Any], count: int = 1, *, task: str = "Go on.", session: str = "") -> list[str]:
         """Submits runs in one transaction, so that all workers see all of them at once."""
@@ -191,4 +196,4 @@ def _creation(store: Store, run: str, agent: Agent[Any], task: str, session: str
         session=session,
     )
     job = RunJob(run_id=run, queue=agent.queue, agent=name, task=task, retention_seconds=RETENTION_SECONDS)
-    return store.scripts.create(created), enqueue(job)
+    return store.scripts.create(created), enqueue(store.keys, job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
@@ -22,7 +23,7 @@ from scheduler.keys import scoped
 from scheduler.lifecycle import RESUMABLE, CancelReason
 from scheduler.records import RunRecord, StoredEvent, parse_record, read_event
 from scheduler.replies import Ask, Created, InboxEntry, Outcome, Refused, read_asks, read_inbox
-from scheduler.scripting import run
+from scheduler.scripting import ScriptCall, run, run_many
 from scheduler.scripts import Scripts
 from scheduler.sessions import OnBusy
 from scheduler.unavailable import mapped
@@ -43,14 +44,20 @@ class Store:
         self.scripts = scripts or Scripts()
         self.keys = self.scripts.keys
 
-    async def create(self, new: NewRun) -> Created:
+    async def create(self, new: NewRun, *behind: ScriptCall[object]) -> Created:
         """Accepts a run. Answers `already` and the run of before if it was submitted before.
+
+        Args:
+            behind: What is sent together with it and executed behind it; it has to look itself whether the run was made.
 
         Raises:
             Conflict: The idempotency key belongs to another task, or the session is busy and `on_busy` is reject.
             TooLarge: The task, or the line of runs in the session, is beyond its limit.
         """
-        answer = await run(self.redis, self.scripts.create(new))
+        answers = await run_many(self.redis, (self.scripts.create(new), *behind))
+        answer = cast("Created | Refused | Exception", answers[0])
+        if isinstance(answer, Exception):
+            raise answer
         if isinstance(answer, Created):
             return answer
         if answer.code == "conflict":

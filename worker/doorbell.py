@@ -96,15 +96,21 @@ class Doorbell:
         pending = set(moves)
         while pending and not any(move.done() and (move.exception() or move.result()) for move in moves):
             _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        asking = asyncio.create_task(self._is_closed(moves))
         await self._end(pending)
+        closed = await asking
         arrivals = [arrival for move in moves if not move.exception() and (arrival := move.result())]
         failure = next((error for move in moves if (error := move.exception())), None)
         if failure and not arrivals:
             raise failure
-        if arrivals and await self._closed():
+        if arrivals and closed:
             await self.put_back(arrivals)
             return []
         return arrivals or None
+
+    async def _is_closed(self, moves: Sequence[asyncio.Task[Arrival | None]]) -> bool:
+        """Asked while the other moves are called back, and only where one has brought something."""
+        return any(move.done() and not move.exception() and move.result() for move in moves) and await self._closed()
 
     async def _undo(self, moving: asyncio.Task[list[Arrival] | None]) -> None:
         await self._end({moving})

@@ -32,7 +32,7 @@ from scheduler.listing import Query
 from scheduler.replies import Created
 from scheduler.rq_bridge import RunJob, Standing, WorkerInfo, enqueue, mirror, restore_job, workers
 from scheduler.run_ids import new_run_id
-from scheduler.scripting import run_many
+from scheduler.scripting import ScriptCall, run_many
 from scheduler.sessions import OnBusy
 from scheduler.settings import Settings
 from scheduler.tenants import TenantLimits, TenantUsage, stored_limits, tenant_usage_of
@@ -177,8 +177,10 @@ class AsyncClient:
         else:
             target = await _target_of_name(services, agent, submission)
         new = new_run(new_run_id(), target, submission)
-        created = await sent_again(lambda: services.store.create(new))
-        if created.code == "created":
+        standing = _standing_at_once(services, new)
+        calls = _told_to_rq(services, new, standing, task) if standing else ()
+        created = await sent_again(lambda: services.store.create(new, *calls))
+        if created.code == "created" and not calls:
             await _tell_rq(services, new, created, task)
         return self._handle(created.run, agent if isinstance(agent, Agent) else None)
 
@@ -325,10 +327,30 @@ async def _target_of_name(services: Services, name: str, submission: Submission)
     return Target(name)
 
 
-async def _tell_rq(services: Services, new: NewRun, created: Created, task: str) -> None:
-    """The run's job, and the first ring. Where this fails the run is safe: a sweep rings it in a few seconds."""
-    policy = services.store.scripts.policy
-    retention = policy.run_retention_ms // 1000
+def _standing_at_once(services: Services, new: NewRun) -> Standing | None:
+    """Where a run stands once it is made, if that is known before: it waits for nothing and for nobody."""
+    if new.session or new.at_ms is not None or new.delay_ms is not None:
+        return None
+    return _standing(services, new, since=datetime.now(UTC))
+
+
+def _standing(
+    services: Services, new: NewRun, *, since: datetime, due: float | None = None, behind: bool = False
+) -> Standing:
+    return Standing(
+        run_id=new.id,
+        queue=new.queue,
+        status=Status.QUEUED,
+        fence=0,
+        since=since,
+        retention_seconds=services.store.scripts.policy.run_retention_ms // 1000,
+        due=due,
+        behind=behind,
+    )
+
+
+def _told_to_rq(services: Services, new: NewRun, standing: Standing, task: str) -> tuple[ScriptCall[object], ...]:
+    """The run's job, with the first ring where nothing is to be waited for."""
     job = RunJob(
         run_id=new.id,
         queue=new.queue,
@@ -336,23 +358,20 @@ async def _tell_rq(services: Services, new: NewRun, created: Created, task: str)
         task=task,
         session=new.session,
         tenant=new.tenant,
-        retention_seconds=retention,
+        retention_seconds=standing.retention_seconds,
     )
+    waits = standing.behind or standing.due is not None
+    made = restore_job(services.keys, job) if waits else enqueue(services.keys, job)
+    return made, mirror(services.keys, standing)
+
+
+async def _tell_rq(services: Services, new: NewRun, created: Created, task: str) -> None:
+    """Where this fails the run is safe: a sweep rings it in a few seconds."""
     start = new.at_ms if new.delay_ms is None else created.now + new.delay_ms
-    standing = Standing(
-        run_id=new.id,
-        queue=new.queue,
-        status=Status.QUEUED,
-        fence=0,
-        since=moment(created.now),
-        retention_seconds=retention,
-        due=None if start is None else start / 1000,
-        behind=created.behind,
-    )
-    waits = created.behind or start is not None
-    calls: list[Any] = [restore_job(job) if waits else enqueue(job), mirror(services.keys, standing)]
+    due = None if start is None else start / 1000
+    standing = _standing(services, new, since=moment(created.now), due=due, behind=created.behind)
     with contextlib.suppress(StoreError):
-        await run_many(services.redis, calls)
+        await run_many(services.redis, _told_to_rq(services, new, standing, task))
     if created.cancelled:
         await services.tell_rq(created.cancelled)
 

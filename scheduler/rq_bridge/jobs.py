@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from rq.job import Job, JobStatus
 from rq.queue import Queue
@@ -16,6 +16,9 @@ from agent.text import bounded
 from scheduler.rq_bridge.names import queue_keys
 from scheduler.rq_bridge.scripts import MAKE_JOB, flat
 from scheduler.scripting import ScriptCall
+
+if TYPE_CHECKING:
+    from scheduler.keys import Keys
 
 ENTRY_POINT: Final = "worker.rq_entry.run"
 """The function that a job names. Only a stock worker of RQ would call it."""
@@ -36,19 +39,19 @@ class RunJob:
     retention_seconds: int
 
 
-def enqueue(job: RunJob) -> ScriptCall[bool]:
-    """Makes the job of a run and rings once. False, and nothing is done, if the job is there."""
-    return _make(job, push="R")
+def enqueue(keys: Keys, job: RunJob) -> ScriptCall[bool]:
+    """Makes the job of a run and rings once. False, and nothing is done, if the job is there or the run is not."""
+    return _make(keys, job, push="R")
 
 
-def restore_job(job: RunJob) -> ScriptCall[bool]:
-    """Makes the job of a run where it is missing, and does not ring. False, and nothing is done, if the job is there."""
-    return _make(job, push="N")
+def restore_job(keys: Keys, job: RunJob) -> ScriptCall[bool]:
+    """Makes the job of a run where it is missing, and does not ring. False, and nothing is done, as with `enqueue`."""
+    return _make(keys, job, push="N")
 
 
-def _make(job: RunJob, push: Literal["R", "N"]) -> ScriptCall[bool]:
+def _make(pawl: Keys, job: RunJob, push: Literal["R", "N"]) -> ScriptCall[bool]:
     """RQ's own script looks whether the job is there, writes it and pushes it."""
-    keys = (Job.key_for(job.run_id), queue_keys(job.queue).queue, Queue.redis_queues_keys)
+    keys = (Job.key_for(job.run_id), queue_keys(job.queue).queue, Queue.redis_queues_keys, pawl.run(job.run_id))
     arguments = (job.run_id, push, -1, *flat(_fields_of(job)))
     return ScriptCall(MAKE_JOB, keys, arguments, bool)
 

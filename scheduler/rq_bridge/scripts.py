@@ -15,7 +15,11 @@ def _script(name: str) -> Script:
 
 POP: Final = _script("rq_pop")
 MIRROR: Final = _script("rq_mirror")
-MAKE_JOB: Final = Script("rq_make_job", f"redis.call('SADD', KEYS[3], KEYS[2])\n{UNIQUE_ENQUEUE_SCRIPT}")
+MAKE_JOB: Final = Script(
+    "rq_make_job",
+    "if redis.call('EXISTS', KEYS[4]) == 0 then return 0 end\n"
+    f"redis.call('SADD', KEYS[3], KEYS[2])\n{UNIQUE_ENQUEUE_SCRIPT}",
+)
 
 
 def flat(fields: Mapping[str, Any]) -> Iterator[Argument]:

@@ -59,13 +59,13 @@ class Ringer:
 
     async def restore(self, record: RunRecord) -> None:
         """Makes the job of a run again, without a ring."""
-        await run(self._redis, restore_job(await self._job_of(record)))
+        await run(self._redis, restore_job(self._store.keys, await self._job_of(record)))
         self._log.info("job_made_again", run=record.id)
 
     async def _make_job(self, run_id: str) -> None:
         """Makes the job of a run again; that rings once."""
         try:
-            await run(self._redis, enqueue(await self._job_of(await self._store.info(run_id))))
+            await run(self._redis, enqueue(self._store.keys, await self._job_of(await self._store.info(run_id))))
         except (BrokenRecord, RunNotFound) as error:
             self._log.error("job_not_made", run=run_id, error=str(error))
             return

@@ -157,4 +157,4 @@ async def _accept(store: Store, runs: int) -> None:
         jobs = [
             RunJob(run_id=name, queue="default", agent="player", task="wait", retention_seconds=60) for name in some
         ]
-        await run_many(store.redis, [enqueue(job) for job in jobs])
+        await run_many(store.redis, [enqueue(store.keys, job) for job in jobs])

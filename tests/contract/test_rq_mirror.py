@@ -48,15 +48,15 @@ def test_a_job_is_made_once_and_rings_once(books: Books) -> None:
     books.claim(RUN)
     before = books.data()
 
-    assert not books.desk.do(enqueue(run_job(RUN, task="another")))
-    assert not books.desk.do(restore_job(run_job(RUN)))
+    assert not books.desk.do(enqueue(books.desk.keys, run_job(RUN, task="another")))
+    assert not books.desk.do(restore_job(books.desk.keys, run_job(RUN)))
     assert books.data() == before
 
 
 def test_a_restored_job_does_not_ring(books: Books) -> None:
     books.desk.create(RUN)
 
-    assert books.desk.do(restore_job(run_job(RUN)))
+    assert books.desk.do(restore_job(books.desk.keys, run_job(RUN)))
     assert books.listed(RUN) == set()
 
 
@@ -381,7 +381,7 @@ def test_a_deleted_job_of_a_live_run_is_missed_until_it_is_restored(books: Books
 
     assert books.mirror(RUN, execution, FACE) is Mirrored.NO_JOB
     assert books.redis.zscore(books.desk.keys.mirror, RUN) is not None, "the next sweep looks at it"
-    assert books.desk.do(restore_job(run_job(RUN)))
+    assert books.desk.do(restore_job(books.desk.keys, run_job(RUN)))
     assert books.mirror(RUN, execution, FACE) is Mirrored.DONE
     assert books.listed(RUN) == {"started"}
 

@@ -41,7 +41,7 @@ class Books:
     def create(self, run: str, **fields: Any) -> None:
         """A queued run that has rung."""
         self.desk.create(run, **fields)
-        assert self.desk.do(enqueue(run_job(run)))
+        assert self.desk.do(enqueue(self.desk.keys, run_job(run)))
 
     def claim(self, run: str, activation: str = "A") -> tuple[Owner, Execution]:
         """A running run, taken from its queue, of which RQ knows."""
