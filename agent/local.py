@@ -1,5 +1,6 @@
 """A run that lives in this process only: the same engine, over a journal in memory."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent.context import ActionContext, RunIdentity
@@ -13,7 +14,7 @@ from agent.requests import Answer
 from agent.state import Mark, RunState
 
 Answerer = Callable[[RequestOpened], Awaitable[Answer]]
-"""Asks a person, and brings the answer."""
+"""Asks a person, and brings the answer. It is cancelled at the deadline of the request, and the default holds."""
 
 
 async def drive_here(
@@ -48,7 +49,22 @@ async def drive_here(
                 run_id=identity.run_id,
                 requests=[request.request for request in requests],
             )
-        news = News(arrived=[await answer(request) for request in requests])
+        asked_at = asyncio.get_running_loop().time()
+        news = News(arrived=[await _answered(answer, request, asked_at) for request in requests])
+
+
+async def _answered(answer: Answerer, request: RequestOpened, asked_at: float) -> Answer:
+    """What a person says; that nobody did, where the deadline of the request passes first."""
+    if request.deadline_ms is None:
+        return await answer(request)
+    deadline = asyncio.timeout_at(asked_at + request.deadline_ms / 1000)
+    try:
+        async with deadline:
+            return await answer(request)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        return Answer(request.request, "expired")
 
 
 def open_requests(state: RunState) -> list[RequestOpened]:

@@ -76,7 +76,7 @@ end
 local queued_since = record.status_at
 add(record, body)
 if not has_its_place() then remember(record) end
-move(record, 'running')
+move(record, 'running', first_deadline(record))
 call('ZADD', LEASES, now + lease, own)
 set(record, 'fence', record.fence + 1)
 set(record, 'token', record.fence .. ':' .. activation)

@@ -132,6 +132,7 @@ for i = 1, #lives, 2 do call('PEXPIRE', lives[i], lives[i + 1]) end
 
 if to == 'running' then
   if lease then call('ZADD', LEASES, now + lease, own) end
+  if #asks > 0 then schedule(record, first_deadline(record)) end
   save(record)
   return reply('done', news)
 end
@@ -146,12 +147,8 @@ else
   set(record, 'reason', reason)
   if to == 'waiting' then
     -- The earliest of all that the run waits for.
-    local known = call('HVALS', ASKS)
-    for _, ask in ipairs(known) do
-      local deadline = tonumber(ask:match('^%S+ (%d+)'))
-      if deadline and (not due or deadline < due) then due = deadline end
-    end
-    move(record, 'waiting', due)
+    local deadline = first_deadline(record)
+    move(record, 'waiting', deadline and due and math.min(deadline, due) or deadline or due)
   else
     move(record, 'queued', due or now + RING_GRACE)
     if due then set(record, 'not_before', due) end

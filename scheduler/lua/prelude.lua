@@ -126,6 +126,16 @@ local function schedule(record, due)
   if due then call('ZADD', DUE, due, record.id) else call('ZREM', DUE, record.id) end
 end
 
+-- When the first deadline passes of what a run asks; nil where nothing that is open has one.
+local function first_deadline(record)
+  local first
+  for _, ask in ipairs(call('HVALS', of(record.id, ASKS))) do
+    local deadline = tonumber(ask:match('^%S+ (%d+)'))
+    if deadline and (not first or deadline < first) then first = deadline end
+  end
+  return first
+end
+
 -- Every change of status.
 local function move(record, to, due)
   if record.status == 'running' then

@@ -78,7 +78,7 @@ for _, id in ipairs(call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, most)) d
   local record, refusal = find(id)
   if not record and refusal[1] == 'missing' then
     drop(id)
-  elseif not record or (record.status == 'waiting' and damage(record)) then
+  elseif not record or (record.status ~= 'queued' and not ENDED[record.status] and damage(record)) then
     call('ZADD', DUE, now + LONGEST_RING, id) -- broken: kept for inspection, out of the way
   elseif record.status == 'queued' then
     ring_later(record)
@@ -90,6 +90,9 @@ for _, id in ipairs(call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, most)) d
     ring_later(record)
     save(record)
     fired[#fired + 1] = id
+  elseif record.status == 'running' then
+    expire_asks(record) -- its owner hears of it when it renews its lease
+    schedule(record, first_deadline(record))
   else
     call('ZREM', DUE, id)
   end

@@ -15,6 +15,7 @@ from tests.support.clerk import clerk
 from tests.support.plays import Step, ask, ask_soon, hold, launch, note, pay, say, ship, task, use
 from tests.support.sent import sent
 from tests.support.site import Site
+from tests.support.waiting import wait_until
 
 CLERK = "tests.support.clerk"
 
@@ -114,6 +115,27 @@ def test_what_nobody_answers_in_time_has_a_default(site: Site) -> None:
     assert answers(site, run)["1.1"] == ("ok", "box shipped")
     said = [event for event in site.events(run.id) if isinstance(event, RequestAnswered)]
     assert Counter(event.answer for event in said) == {"expired": 2, "reject": 1}
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_deadline_passes_beside_work_that_goes_on(site: Site, crashes: bool) -> None:
+    worker = site.worker(targets=CLERK)
+    run = submit(site, use(launch("gate") if crashes else hold("gate"), ship("box"), pay(1)), say("done"))
+    site.leaves("launch" if crashes else "hold", run.id)
+    if crashes:
+        worker.kill()
+        site.worker(targets=CLERK)
+        asked(run)
+        run.approve("1.0")
+        wait_until("it is launched again", lambda: len(site.traces.found("launch", run.id)) == 2)
+
+    site.leaves("ship", run.id)
+    assert site.record(run.id).status is Status.RUNNING, "the long call goes on"
+    site.traces.open("gate")
+    assert set(asked(run)) == {"1.2"}
+    run.reject()
+    assert run.result(timeout=10).output == "done"
+    assert answers(site, run)["1.1"] == ("ok", "box shipped")
 
 
 def test_a_deadline_passes_while_no_worker_is_there(site: Site) -> None:

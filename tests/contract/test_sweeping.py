@@ -145,6 +145,39 @@ def test_the_next_deadline_counts_when_a_run_waits_on(desk: Desk) -> None:
     assert desk.redis.zscore(desk.keys.due, "0-a") == asked_at + 9_000
 
 
+def test_a_deadline_passes_while_the_run_is_at_work(desk: Desk) -> None:
+    owner = desk.running("0-a")
+    owner.commit(asks={"q": NewAsk("reply", 500), "r": NewAsk("reply", 9_000), "s": NewAsk("reply")})
+    asked_at = desk.now
+    assert sweep(desk, 400).fired == ()
+    assert desk.do(desk.scripts.renew([(owner.run, owner.token)])).flagged == ()
+
+    assert sweep(desk).fired == (), "it works on"
+    (flag,) = desk.do(desk.scripts.renew([(owner.run, owner.token)])).flagged
+    assert flag.unread == 1
+    assert desk.signal("0-a", "s1", ask="q") == Refused("answered")
+    assert desk.redis.zscore(desk.keys.due, "0-a") == asked_at + 9_000
+    (entry,) = owner.commit().inbox
+    assert (entry.kind, entry.ask, entry.at, entry.body) == ("expired", "q", desk.now, b"")
+    assert desk.record("0-a").status is Status.RUNNING
+
+
+def test_a_deadline_outlasts_its_owner(desk: Desk) -> None:
+    first = desk.running("0-a")
+    first.commit(asks={"q": NewAsk("reply", 5_000)})
+    deadline = desk.now + 5_000
+    desk.reap("0-a", first.token, dead=True)
+    owner = desk.claim("0-a", "B")
+    assert desk.redis.zscore(desk.keys.due, "0-a") == deadline
+
+    desk.pass_time(4_000)
+    sweep(desk)
+    sweep(desk, 1_000)
+    (entry,) = owner.commit().inbox
+    assert (entry.kind, entry.ask) == ("expired", "q")
+    assert desk.redis.zscore(desk.keys.due, "0-a") is None
+
+
 def test_a_wait_without_deadline_outlasts_everything(desk: Desk) -> None:
     desk.running("0-a").wait(asks={"q": NewAsk("reply")})
 

@@ -50,10 +50,10 @@ def _of_run(keys: Keys, snapshot: Snapshot, record: RunRecord) -> Iterator[str]:
         "running <=> token": running == bool(record.token),
         "running <=> worker": running == bool(record.worker),
         "hold => running": running or not record.hold,
-        "due => queued or waiting": queued or waiting or due is None,
+        "due => queued, waiting or asking": queued or waiting or due is None or (running and bool(asks)),
         "waiting => inbox empty": not waiting or not snapshot.list(keys.inbox(run)),
         "waiting => not cancelled": not waiting or not record.cancel,
-        "waiting => due at the first deadline": not (waiting and deadlines)
+        "waiting or running => due at the first deadline": not ((waiting or running) and deadlines)
         or (due is not None and due <= min(deadlines)),
         "crashes are below their limits": record.ended or (record.crashes < 3 and record.crashes_total < 10),
         f"events 1..seq, but {ids}": ids == [f"{number}-0" for number in range(1, record.seq + 1)],

@@ -17,6 +17,7 @@ from agent.requests import Answer, answer_events, needs_person, question_tool
 from agent.state import Checkpoint, Mark, RunState
 from agent.step import decide
 from agent.tools import Approval
+from tests.support import virtual_time
 
 paid: list[int] = []
 
@@ -169,6 +170,33 @@ def test_nobody_in_time_means_the_default():
     assert isinstance(answered, RequestAnswered)
     assert isinstance(returned, ToolReturned)
     assert returned.outcome == "rejected"
+
+
+def test_in_process_a_deadline_passes_while_a_person_thinks():
+    """The deadlines of all requests count from when they were asked, however long the first answer takes."""
+    agent = agent_of(
+        calls(call("ask_user", question="Which colour?"), call("post", text="hi"), call("pay", amount=1)), say("Done.")
+    )
+
+    async def slowly(request: RequestOpened) -> Answer:
+        await asyncio.sleep(45)
+        return Answer(request.request, "reply" if request.kind == "clarification" else "reject", "red")
+
+    result = virtual_time.run(agent.run("Paint.", answer=slowly))
+    assert contents([one.event for one in result.events]) == [
+        ("ok", "red"),
+        ("rejected", "A person did not allow this call: red"),
+        ("ok", "posted hi"),
+    ]
+    assert paid == []
+
+
+def test_a_person_whose_answer_fails_is_no_deadline():
+    async def out_of_order(_: RequestOpened) -> Answer:
+        raise TimeoutError("the door is locked")
+
+    with pytest.raises(TimeoutError, match="the door is locked"):
+        virtual_time.run(agent_of(call("post", text="hi"), say("Done.")).run("Post.", answer=out_of_order))
 
 
 def test_an_answer_to_nothing_means_nothing():
