@@ -187,10 +187,18 @@ def oldest_waiting_run(vitals: Vitals, now: datetime) -> Iterator[Finding]:
     waited = (now - due[0].created_at).total_seconds()
     words = f"{due[0].id} was submitted {waited:.0f} s ago: {due[0].reason}"
     if waited > LONG_WAIT_SECONDS:
-        advice = "start more workers, or raise --concurrency" if vitals.workers else "start a worker"
-        yield Finding("oldest run", "warning", words, advice)
+        yield Finding("oldest run", "warning", words, _help_for(due[0], vitals))
     else:
         yield Finding("oldest run", "ok", words)
+
+
+def _help_for(run: RunInfo, vitals: Vitals) -> str:
+    """What would let a run begin that waits although it could."""
+    if vitals.suspended:
+        return "let workers go on: `rq resume`"
+    if run.agent not in vitals.cards:
+        return "start a worker with its module, or cancel it"
+    return "start more workers, or raise --concurrency" if vitals.workers else "start a worker"
 
 
 def _may_begin(run: RunInfo, now: datetime) -> bool:

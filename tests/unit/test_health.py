@@ -112,3 +112,21 @@ def test_a_run_that_may_not_begin_yet_is_not_late() -> None:
     behind_it = found("oldest run", waiting_longest=(later, run(seconds=70)))
     assert behind_it is not None
     assert "70 s ago" in behind_it.what
+
+
+@pytest.mark.parametrize(
+    ("changes", "agent", "advice"),
+    [
+        ({"suspended": True}, "support", "rq resume"),
+        ({}, "sales", "start a worker with its module"),
+        ({}, "support", "start more workers"),
+        ({"workers": ()}, "support", "start a worker"),
+    ],
+)
+def test_the_advice_for_the_oldest_run_is_what_would_let_it_begin(
+    changes: dict[str, Any], agent: str, advice: str
+) -> None:
+    finding = found("oldest run", waiting_longest=(run(agent, seconds=90),), **changes)
+
+    assert finding is not None
+    assert advice in finding.advice
