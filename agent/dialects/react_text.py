@@ -154,13 +154,20 @@ def _action_after_all(text: str, labels: Sequence[_Label], index: int, tools: Co
 
 
 def _answer(text: str, labels: Sequence[_Label], index: int) -> Answer | Unlabelled:
-    """The answer at a label. It may speak of actions; a thought, an observation or another answer ends it."""
-    ends = (label.start for label in labels[index + 1 :] if label.kind not in (_Kind.ACTION, _Kind.INPUT))
+    """The answer at a label. It may speak of actions; one that is none, a thought, an observation or another answer ends it."""
+    ends = (label.start for label in labels[index + 1 :] if _ends_an_answer(label, text))
     kept = text[: next(ends, len(text))].rstrip()
     answer = kept[labels[index].end :].strip()
     if answer.count("**") % 2:  # it was opened before the label
         answer = answer.removesuffix("**").rstrip()
     return Answer(kept, answer) if answer else Unlabelled(kept)
+
+
+def _ends_an_answer(label: _Label, text: str) -> bool:
+    if label.kind is _Kind.ACTION:
+        line = text[label.end :].partition("\n")[0].strip(_AROUND_NAME)
+        return bool(line) and _NOTHING.fullmatch(line) is not None
+    return label.kind is not _Kind.INPUT
 
 
 def _named(written: str, tools: Collection[str]) -> tuple[str, str | Mapping[str, object] | None] | None:

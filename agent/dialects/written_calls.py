@@ -19,9 +19,14 @@ _CODE_OR_TAG: Final = re.compile(
     re.DOTALL,
 )
 _FIRST_OBJECT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_BROKEN_CALL: Final = re.compile(r"""[\[\s]*\{\s*["'](?:name|tool|action)["']\s*:\s*["'](?P<name>[^"']{1,64})["']""")
+_BROKEN_CALL: Final = re.compile(
+    r"""(?:\{\s*["'](?:tool|function)_calls?["']\s*:)?"""
+    r"""[\[\s]*\{\s*["'](?:name|tool|action)["']\s*:\s*["'](?P<name>[^"']{1,64})["']"""
+)
 _KEYS: Final = (("name", "arguments"), ("name", "parameters"), ("tool", "arguments"), ("action", "action_input"))
 _BESIDE: Final = frozenset({"id", "type"})
+_WRAPPERS: Final = frozenset({"tool_calls", "tool_call", "function_calls", "function_call"})
+_BESIDE_WRAPPED: Final = frozenset({"role", "content"})
 _BETWEEN: Final = re.compile(r"[\s;,]*")
 
 
@@ -128,7 +133,14 @@ def _resembles_a_call(text: str, start: int, tools: Collection[str]) -> bool:
 
 
 def _items(value: object) -> Sequence[object]:
-    return cast("list[object]", value) if isinstance(value, list) else [value]
+    """The calls that a value may be: itself, those of a list, or those of a whole message in a server's form."""
+    inner = value
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, object]", value)
+        wrappers = set(fields) - _BESIDE_WRAPPED
+        if len(wrappers) == 1 and wrappers <= _WRAPPERS:
+            inner = fields[wrappers.pop()]
+    return cast("list[object]", inner) if isinstance(inner, list) else [inner]
 
 
 def _skipping(text: str, start: int) -> int:

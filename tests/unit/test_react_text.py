@@ -118,6 +118,14 @@ def test_an_answer_may_speak_of_labels():
     assert read(f"Final Answer: {minutes}", TOOLS) == Answer(f"Final Answer: {minutes}", minutes)
 
 
+@pytest.mark.parametrize("rest", ["Action: None", "Action: N/A\nAction Input: None", "**Action:** none.", "行动：无"])
+def test_an_action_that_is_none_is_no_part_of_an_answer(rest: str):
+    """case-056, case-062"""
+    assert read(f"Final Answer: 42\n{rest}", TOOLS) == Answer("Final Answer: 42", "42")
+    minutes = "The minutes:\nAction: None of us writes\nAction:\nAction: Bob reads"
+    assert read(f"Final Answer: {minutes}", TOOLS) == Answer(f"Final Answer: {minutes}", minutes)
+
+
 def test_labels_in_code_are_none():
     """case-062"""
     answer = "A log reads:\n```\nThought: x\nAction: search\nAction Input: {}\nObservation: y\n```\nThat is all."

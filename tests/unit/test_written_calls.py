@@ -39,6 +39,9 @@ def search(q: str) -> str:
         ('{"name": "search", "arguments": {"q": "x"}}', None),
         ('{"tool": "search", "arguments": {"q": "x"}}', None),
         ('[{"type": "function", "id": "c1", "function": {"name": "search", "arguments": {"q": "x"}}}]', None),
+        ('{"tool_calls": [{"name": "search", "arguments": {"q": "x"}}]}', None),
+        ('<tool_call>{"tool_call": {"name": "search", "arguments": {"q": "x"}}}</tool_call>', None),
+        ('{"role": "assistant", "content": null, "function_call": {"name": "search", "arguments": {"q": "x"}}}', None),
     ],
 )
 def test_it_is_recovered(text: str, before: str | None):
@@ -64,6 +67,7 @@ def test_several_are_recovered(between: str):
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search\n```json\n{}\n```",
         'I would call this:\n{"name": "search", "arguments": {"q": "x"}}\nas it were.',
         '{"name": "search", "arguments": {"q": "x',
+        '{"tool_calls": [{"name": "search", "arguments": {"q": "x',
     ],
 )
 def test_what_looks_like_one_and_cannot_be_read(text: str):
@@ -81,6 +85,9 @@ def test_what_looks_like_one_and_cannot_be_read(text: str):
         "The tag <tool_call> opens a call.",
         '{"name": "Graz", "arguments": {"people": 3}}',
         '{"name": "search", "people": 3}',
+        '{"tool_calls": [{"name": "Graz", "arguments": {}}]}',
+        '{"tool_calls": 3, "people": 4}',
+        '{"tool_calls": []}',
         '{"city": "Graz"}',
         "[1, 2]",
         "42",
