@@ -10,7 +10,8 @@ from agent import Agent, AgentDefinitionError, Budget, BudgetExceeded, FunctionM
 from agent.context_window import SUMMARY_CHARACTERS, ContextManager, summarised
 from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun, tokens_of
 from agent.errors import ModelRefusedRequest
-from agent.events import ContextCompacted, Recorded
+from agent.events import ContextCompacted, ModelFailed, Recorded
+from agent.mailbox import Cancel, Departure
 from agent.messages import Message, Role, ToolCall
 from agent.models.scripted import call, say
 from agent.result import RunResult
@@ -292,3 +293,32 @@ def test_short_runs_are_summarised_before_the_session_has_no_place_for_them():
     moved = [list(talk.runs).index(event.run) for one in talk.runs.values() for event in one.all_of(ContextCompacted)]
     assert moved == sorted(set(moved))
     assert len(moved) < 10, "not at every run"
+
+
+def test_a_run_is_cancelled_while_its_conversation_is_summarised():
+    """case-125: the call for the summary is charged, and the next run of the session has all that was said."""
+    purposes: list[str] = []
+
+    async def reply(request: ModelRequest) -> ModelReply:
+        purposes.append(request.purpose)
+        if request.purpose == "summary":
+            await asyncio.sleep(1_000)
+        return call("look", page=request.step) if request.run_id == "r1" else say("done")
+
+    context = ContextManager(max_tokens=MAX_TOKENS, recent_messages=4, strategy="llm_summary")
+    talk = Talk(Agent("Look.", tools=[look], model=FunctionModel(reply), context=context))
+    talk.begin("The task: look at all pages.")
+    departure = talk.activate(
+        started=lambda driver: asyncio.get_running_loop().call_later(60, driver.post, Cancel("interrupt")) and None
+    )
+    assert departure == Departure("cancelled")
+    assert purposes[-1] == "summary"
+    (lost,) = talk.record.all_of(ModelFailed)
+    assert (lost.reason, lost.usage.model_calls) == ("call_lost", 1)
+    assert not talk.record.all_of(ContextCompacted)
+
+    talk.begin("And now?")
+    talk.agent = Agent("Look.", tools=[look], model=FunctionModel(reply), context=ContextManager())
+    assert talk.activate() == Departure("completed")
+    pages = [message.content for message in talk.state().conversation.messages if message.role is Role.TOOL]
+    assert [(page or "").split(" of ")[0] for page in pages] == [f"page {n}" for n in range(1, len(purposes) - 1)]
