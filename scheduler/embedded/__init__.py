@@ -185,7 +185,7 @@ def _start(folder: Folder, guardian_lock: int) -> None:
     if started.returncode != 0:
         raise StoreUnavailable(f"The private server in {folder.path} did not start: {started.stderr.strip()}")
     sys.stderr.write(
-        f"pawl: PAWL_REDIS_URL is not set, so a private {program.software} was started for {folder.path}; "
+        f"pawl: no Redis was named (PAWL_REDIS_URL), so a private {program.software} was started for {folder.path}; "
         "it leaves with its last user, and the runs stay on disk.\n"
     )
 

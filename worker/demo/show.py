@@ -77,6 +77,8 @@ async def run_demo(options: DemoOptions, screen: Screen) -> Summary:
     """
     settings = Settings.from_environment()
     if settings.embedded != "never":
+        if settings.redis_url is not None:
+            screen.say("The demo leaves the Redis of PAWL_REDIS_URL alone and uses a private server.")
         settings = replace(settings, redis_url=None)  # the demo brings its own server
     folder = Path(tempfile.mkdtemp(prefix="pawl-demo-"))
     effects, log = folder / "effects.jsonl", folder / "workers.log"
