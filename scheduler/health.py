@@ -45,6 +45,7 @@ def findings(vitals: Vitals, now: datetime | None = None) -> list[Finding]:
         suspension,
         agents_without_a_worker,
         queues_without_a_worker,
+        shared_queues,
         unreadable_cards,
         queue_depth,
     ]
@@ -163,6 +164,16 @@ def queues_without_a_worker(vitals: Vitals) -> Iterator[Finding]:
         if length and queue not in taken:
             words = f"no worker takes from {queue!r}, where {length} runs ring"
             yield Finding("queues", "problem", words, f"start a worker with --queues {queue}")
+
+
+def shared_queues(vitals: Vitals) -> Iterator[Finding]:
+    """Two deployments that take each other's rings: their runs wait until they are rung anew, again and again."""
+    others = sorted({worker.prefix for worker in vitals.workers} - {"", vitals.prefix})
+    if others:
+        words = (
+            f"workers of {', '.join(others)} use the same keys of RQ as {vitals.prefix}: each takes the other's runs"
+        )
+        yield Finding("queues", "problem", words, "set another RQ_KEY_PREFIX for each PAWL_NAMESPACE")
 
 
 def unreadable_cards(vitals: Vitals) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ class Vitals:
     """What was seen.
 
     Attributes:
+        prefix: What begins the keys of this deployment.
         server: The fields of Redis' INFO.
         config: Those of its settings that it tells; some services tell none.
         clock_difference: Seconds that this machine's clock is ahead of Redis'.
@@ -38,6 +39,7 @@ class Vitals:
         waiting_longest: Queued runs, the one that has waited longest first.
     """
 
+    prefix: str
     server: Mapping[str, str]
     config: Mapping[str, str]
     clock_difference: float
@@ -68,6 +70,7 @@ async def read_vitals(redis: Redis, store: Store) -> Vitals:
     queued = await listing.longest_in(Status.QUEUED, MOST_QUEUED)
     infos, _ = await Inspector(redis, store, served).infos(queued)
     return Vitals(
+        prefix=store.keys.prefix,
         server=await _server(redis),
         config=await _config(redis),
         clock_difference=middle - (number(seconds) + number(microseconds) / 1e6),

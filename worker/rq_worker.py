@@ -21,7 +21,17 @@ from rq.suspension import WORKERS_SUSPENDED
 from rq.worker import BaseWorker, WorkerStatus
 
 from scheduler.keys import Keys
-from scheduler.rq_bridge import Mirrored, Popped, Standing, WorkerFace, execution_of, mirror, pop, queue_keys
+from scheduler.rq_bridge import (
+    PREFIX_FIELD,
+    Mirrored,
+    Popped,
+    Standing,
+    WorkerFace,
+    execution_of,
+    mirror,
+    pop,
+    queue_keys,
+)
 from scheduler.scripting import run
 from scheduler.wire import ask
 from worker.batches import Batches
@@ -102,6 +112,10 @@ class AgentWorker(BaseWorker):
         await asyncio.to_thread(self.register_birth)
         await self.beat()
         self._listener = asyncio.create_task(self._listen())
+
+    def serialize(self) -> dict[str, Any]:
+        """What RQ keeps of the worker, and which deployment's it is."""
+        return cast("Any", super()).serialize() | {PREFIX_FIELD: self._keys.prefix}
 
     async def unregister(self) -> None:
         """Tells what is still to be told, and leaves. Nobody may wait for work.

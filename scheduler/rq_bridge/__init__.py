@@ -16,12 +16,13 @@ from scheduler.rq_bridge.mirror import (
     mirror,
 )
 from scheduler.rq_bridge.names import QueueKeys, queue_keys, ring_keys, ring_words
-from scheduler.rq_bridge.overview import WorkerInfo, forget_job, queue_lengths, suspended, workers
+from scheduler.rq_bridge.overview import PREFIX_FIELD, WorkerInfo, forget_job, queue_lengths, suspended, workers
 
 __all__ = [
     "ENTRY_POINT",
     "EXECUTION_SECONDS",
     "NO_DEADLINE",
+    "PREFIX_FIELD",
     "Mirrored",
     "Popped",
     "QueueKeys",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rq.executions import WORKER_EXECUTIONS_KEY_TEMPLATE
 from rq.queue import Queue
@@ -18,6 +18,9 @@ from scheduler.wire import ask, number, pairs, text, texts
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+PREFIX_FIELD: Final = "pawl_keys"
+"""In a worker's hash: what begins the keys of its deployment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
@@ -27,6 +30,7 @@ class WorkerInfo:
         state: idle, busy or suspended.
         runs: Runs that it moves now.
         completed, failed: Activations in which a run ended, since it was started.
+        prefix: What begins the keys of its deployment; empty for a worker that is not Pawl's.
     """
 
     name: str
@@ -39,6 +43,7 @@ class WorkerInfo:
     failed: int
     started_at: datetime | None
     seen_at: datetime | None
+    prefix: str = ""
 
 
 async def workers(redis: Redis) -> list[WorkerInfo]:
@@ -71,6 +76,7 @@ async def workers(redis: Redis) -> list[WorkerInfo]:
                 failed=int(fields.get("failed_job_count") or 0),
                 started_at=_time(fields.get("birth")),
                 seen_at=_time(fields.get("last_heartbeat")),
+                prefix=fields.get(PREFIX_FIELD, ""),
             )
         )
     return found

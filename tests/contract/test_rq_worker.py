@@ -6,12 +6,17 @@ from typing import Any, cast
 
 import pytest
 import redis
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.suspension import resume, suspend
 
+from scheduler.health import Finding, shared_queues
+from scheduler.keys import Keys
 from scheduler.rq_bridge import EXECUTION_SECONDS, Mirrored, Popped
+from scheduler.store import Store
+from scheduler.vitals import read_vitals
 from tests.support.rq_face import NAME, SEND, Face, until, working
 from tests.support.servers import Server, programs
 from worker.rq_worker import AgentWorker, forget_worker
@@ -32,6 +37,32 @@ def test_rq_knows_it_from_its_registration_to_its_leaving(redis_url: str) -> Non
 
     assert face.seen() is None
     assert face.redis.hexists(f"rq:worker:{NAME}", "death")
+
+
+def test_the_doctor_sees_that_two_deployments_share_their_queues(redis_url: str) -> None:
+    """Two namespaces, and one prefix of RQ: each takes the other's runs, which it does not know."""
+
+    async def scenario() -> None:
+        async with working(redis_url) as face:
+            other = AgentWorker(
+                ["default"], "other", connection=face.redis, redis=face.worker.redis, keys=Keys("other")
+            )
+            assert await seen_by_the_doctor(face.worker.redis) == []
+            await other.register()
+            (found,) = await seen_by_the_doctor(face.worker.redis)
+            assert found.level == "problem"
+            assert "workers of {other} use the same keys of RQ as {pawl}" in found.what
+            await face.worker.beat()
+            face.redis.delete("rq:worker:other")
+            await other.beat()
+            assert len(await seen_by_the_doctor(face.worker.redis)) == 1
+            await other.unregister()
+            assert await seen_by_the_doctor(face.worker.redis) == []
+
+    async def seen_by_the_doctor(client: Redis) -> list[Finding]:
+        return list(shared_queues(await read_vitals(client, Store(client))))
+
+    asyncio.run(scenario())
 
 
 def test_a_second_worker_of_the_same_name_is_refused(redis_url: str) -> None:

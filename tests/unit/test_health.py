@@ -18,10 +18,11 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 WORKER = WorkerInfo(
     name="w1", host="h", process_id=1, queues=("high", "default", "low"), state="idle", runs=0, completed=0, failed=0,
-    started_at=NOW, seen_at=NOW,
+    started_at=NOW, seen_at=NOW, prefix="{pawl}",
 )  # fmt: skip
 
 WELL = Vitals(
+    prefix="{pawl}",
     server={
         "redis_version": "7.0.15", "role": "master", "aof_enabled": "1", "aof_last_write_status": "ok",
         "maxmemory_policy": "noeviction", "maxmemory": "0", "used_memory": "1000000", "connected_slaves": "0",
@@ -86,6 +87,12 @@ def test_a_deployment_that_is_well_has_no_advice() -> None:
         ("suspension", {"suspended": True}, "problem", "rq suspend"),
         ("agents", {"waiting_longest": (run("sales"), run("sales"))}, "problem", "'sales', and 2 runs wait"),
         ("queues", {"queue_lengths": {"gpu": 3}}, "problem", "'gpu', where 3 runs ring"),
+        (
+            "queues",
+            {"workers": (WORKER, replace(WORKER, prefix="{other}"))},
+            "problem",
+            "workers of {other} use the same keys",
+        ),
         ("cards", {"cards": {"support": None}}, "warning", "'support' cannot be read"),
         ("runs", {"queue_lengths": {"default": 2}}, "ok", "3 completed; in RQ's queues: default 2"),
         ("oldest run", {"waiting_longest": (run(seconds=90),)}, "warning", "0-1 was submitted 90 s ago: waits"),
