@@ -1,6 +1,7 @@
 """The agents of the acceptance tests, as worker processes import them."""
 
 import asyncio
+import ctypes
 import os
 import signal
 import threading
@@ -105,6 +106,14 @@ async def hog(seconds: float, context: ToolContext) -> str:
     return "hogged"
 
 
+@tool
+def seize(seconds: int, context: ToolContext) -> str:
+    """Keeps the interpreter lock, as native code can."""
+    _leave("seize", context)
+    ctypes.PyDLL(None).sleep(seconds)
+    return "seized"
+
+
 @tool(idempotent=True)
 async def boom(context: ToolContext) -> str:
     """Kills its process."""
@@ -149,7 +158,7 @@ async def finish_with_much() -> str:
     return "x" * 50_000_000
 
 
-TOOLS: tuple[Callable[..., object], ...] = (note, put, hold, hold_again, block, hog, boom, big, grumble, overdue)
+TOOLS: tuple[Callable[..., object], ...] = (note, put, hold, hold_again, block, hog, seize, boom, big, grumble, overdue)
 
 
 def player_of(queue: str) -> Agent[str]:

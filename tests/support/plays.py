@@ -78,6 +78,11 @@ def hog(seconds: float) -> Use:
     return Use("hog", {"seconds": seconds})
 
 
+def seize(seconds: int) -> Use:
+    """Keeps the interpreter lock: no thread of the process runs meanwhile. Not idempotent."""
+    return Use("seize", {"seconds": seconds})
+
+
 def boom() -> Use:
     """Kills its process. Idempotent, so that it does so again and again."""
     return Use("boom")
