@@ -9,6 +9,7 @@ import pytest
 from agent.budget import Budget
 from agent.events import RecordWentBack
 from scheduler.connection import connect
+from scheduler.lifecycle import Status
 from scheduler.store import Store
 from tests.support.plays import hold, note, say, task, use
 from tests.support.relay import Relay
@@ -47,6 +48,28 @@ def test_redis_is_away_and_nobody_is_reaped(site: Site, end: Callable[[Server], 
     assert len(site.traces.found("hold")) == 5
     assert all(worker.alive for worker in workers)
     assert not [line for worker in workers for line in worker.lines("run_reaped")]
+
+
+def test_a_redis_that_loads_its_data(forgetful_site: Site) -> None:
+    """case-082 b: LOADING, for longer than the lease, is an outage as well."""
+    site = forgetful_site
+    worker = site.worker()
+    others = [site.submit(task(say("later")), delay=3_600) for _ in range(100)]
+    run = site.submit(task(use(note("a"), gate="gate"), say("done")))
+    site.leaves("model")
+    site.redis.save()
+    site.server.kill()
+    site.traces.open("gate")
+    site.server.start(load_us=5_000)
+
+    assert run.result(timeout=20).output == "done"
+    assert any("loading its data" in line["error"] for line in worker.lines("commit_waits"))
+    assert site.kinds(run.id).count("run_claimed") == 1
+    assert site.record(run.id).crashes_total == 0
+    assert len(site.traces.found("note")) == 1
+    assert {other.info().status for other in others} == {Status.QUEUED}
+    assert worker.alive
+    site.check()
 
 
 def test_a_primary_that_becomes_a_replica_for_a_while(site: Site) -> None:

@@ -42,10 +42,15 @@ class Server:
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Server:
-        """Starts it and waits until it answers."""
+    def start(self, *, load_us: int = 0) -> Server:
+        """Starts it and waits until it answers.
+
+        Args:
+            load_us: Microseconds that it takes to load a key; it answers meanwhile that it is loading.
+        """
+        slow = ["--key-load-delay", str(load_us), "--loading-process-events-interval-bytes", "1024"] if load_us else []
         with (self.folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+            self._process = subprocess.Popen([*self._command, *slow], stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
