@@ -74,7 +74,7 @@ def test_a_server_of_ones_own_needs_no_key_but_openai_does():
     with ModelServer(ANSWER) as server:
         assert ask(OpenAIModel("m", base_url=server.url)).content == "ok"
     assert "authorization" not in server.received[0].headers
-    with pytest.raises(ModelRefusedRequest, match="set OPENAI_API_KEY"):
+    with pytest.raises(ModelRefusedRequest, match="Set OPENAI_API_KEY"):
         ask(OpenAIModel("gpt-4o"))
 
 
