@@ -44,7 +44,17 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 
 
-class Budget(BaseModel, frozen=True, extra="forbid"):
+class _Figures(BaseModel, frozen=True):
+    """Plain numbers, and compared as such: every commit asks several times whether some differ from their defaults."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is type(self) and other.__dict__ == self.__dict__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__.values()))
+
+
+class Budget(_Figures, frozen=True, extra="forbid"):
     """The limits of one run. None means no limit; 0 means nothing may be used.
 
     Attributes:
@@ -78,7 +88,7 @@ class Budget(BaseModel, frozen=True, extra="forbid"):
         return Budget(**mine)
 
 
-class Usage(BaseModel):
+class Usage(_Figures, frozen=True):
     """What a run has used so far.
 
     Attributes:
@@ -87,8 +97,6 @@ class Usage(BaseModel):
         estimated_tokens: Tokens of all that were estimated, since the server did not report them.
         active_ms: Milliseconds in which a worker held the run.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     model_calls: int = 0
     tool_calls: int = 0

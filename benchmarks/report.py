@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -59,15 +60,24 @@ class Outcome:
 
 
 def machine(server: str) -> dict[str, Figure]:
-    """Where it was measured."""
+    """Where it was measured, and how fast that was just now: seconds of processor time are to be read beside it."""
     return {
         "processors": os.cpu_count() or 0,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "python_loop_ms": milliseconds(min(_loop() for _ in range(3))),
         "redis_py": version("redis"),
         "hiredis": version("hiredis"),
         "server": server,
     }
+
+
+def _loop() -> float:
+    """Seconds of processor time for a million rounds of plain Python."""
+    started, total = time.process_time(), 0
+    for number in range(1_000_000):
+        total += number * number
+    return time.process_time() - started
 
 
 def milliseconds(seconds: float) -> float:

@@ -7,9 +7,9 @@ import contextlib
 import logging
 import sys
 import threading
+import time
 import types
-from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, TextIO
 
 import structlog
@@ -119,7 +119,13 @@ def _message_of(record: logging.LogRecord) -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(maxsize=2)  # many lines are of one second
+def _second(number: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(number))
 
 
 def _text_of(value: object) -> str:

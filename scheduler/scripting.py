@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar, cast
 
@@ -16,7 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from scheduler.unavailable import mapped
-from scheduler.wire import Argument, Reply, Value, ask, send
+from scheduler.wire import Argument, Packed, Reply, Value, ask, pack, send
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -62,6 +63,23 @@ class ScriptCall(Generic[R_co]):
     def command(self) -> tuple[Argument, ...]:
         return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.arguments)
 
+    def packed(self) -> Packed:
+        """The command, packed. Script and keys are the same in all calls about one run: they are packed once."""
+        count, front = _packed_front(self.script.sha, tuple(self.keys))
+        arguments = pack(self.arguments)
+        return b"*%d\r\n%b%b" % (count + len(self.arguments), front, _without_count(arguments))
+
+
+@lru_cache(maxsize=20_000)
+def _packed_front(sha: str, keys: tuple[str | bytes, ...]) -> tuple[int, bytes]:
+    """How many words come before a call's arguments, and these words, packed."""
+    words = ("EVALSHA", sha, len(keys), *keys)
+    return len(words), _without_count(pack(words))
+
+
+def _without_count(packed: Packed) -> bytes:
+    return packed[packed.index(b"\n") + 1 :]
+
 
 async def run(redis: Redis, call: ScriptCall[R]) -> R:
     """Sends one call. Raises StoreUnavailable where Redis cannot be reached or refuses, BrokenRecord for a broken record."""
@@ -76,11 +94,11 @@ async def run_many(redis: Redis, calls: Sequence[ScriptCall[R]]) -> list[R | Exc
 
     Raises StoreUnavailable if the connection failed: any of the calls may have run. Send them again.
     """
-    replies = await send(redis, [call.command() for call in calls])
+    replies = await send(redis, [call.packed() for call in calls])
     unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
         await ask(redis, *(("SCRIPT", "LOAD", script.text) for script in {calls[index].script for index in unknown}))
-        again = await send(redis, [calls[index].command() for index in unknown])
+        again = await send(redis, [calls[index].packed() for index in unknown])
         for index, reply in zip(unknown, again, strict=True):
             replies[index] = reply
     return [_read(call, reply) for call, reply in zip(calls, replies, strict=True)]

@@ -21,6 +21,8 @@ Value: TypeAlias = "bytes | int | list[Value] | None"
 Reply: TypeAlias = list[Value]
 Argument: TypeAlias = str | bytes | int
 Command: TypeAlias = Iterable[Argument]
+Packed: TypeAlias = bytes
+"""A command as it goes over the wire."""
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 """What is sent before the replies to it are read. What takes longer than a socket's time-out would be sent again and again."""
@@ -28,12 +30,17 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 _pack = cast("Callable[[tuple[Argument, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
 
 
-async def send(redis: Redis, commands: Sequence[Command]) -> list[Value | ResponseError]:
+def pack(command: Command) -> Packed:
+    """The command in RESP: `*<number of arguments>`, then each argument behind its length."""
+    return _pack(tuple(command))
+
+
+async def send(redis: Redis, commands: Sequence[Command | Packed]) -> list[Value | ResponseError]:
     """Sends commands together and reads all replies; what Redis answers to one command concerns that one alone.
 
     Raises StoreUnavailable if the connection failed: any of the commands may have run.
     """
-    packed = [_pack(tuple(command)) for command in commands]
+    packed = [command if isinstance(command, bytes) else pack(command) for command in commands]
     pool = redis.connection_pool
     try:
         connection = await pool.get_connection()
