@@ -1,10 +1,13 @@
 """Agent cards: what workers publish of an agent, so that a client needs none of its code."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.agent import Agent
+from agent.arguments import SchemaArguments
 from agent.budget import Budget
-from agent.errors import BrokenRecord, Conflict, UnknownPriceError
+from agent.errors import BrokenRecord, ConfigurationError, Conflict, InvalidArguments, UnknownPriceError
 
 
 class ToolCard(BaseModel):
@@ -85,6 +88,23 @@ class AgentCard(BaseModel):
             return cls.model_validate_json(data)
         except ValidationError as error:
             raise BrokenRecord(f"an agent card cannot be read: {error.error_count()} errors") from error
+
+    def check_arguments(self, tool: str, arguments: Mapping[str, object]) -> None:
+        """Refuses arguments that do not fit a tool. Those of a tool that the card lacks are left to the worker.
+
+        Raises:
+            ConfigurationError: Says what does not fit, and what there is.
+        """
+        for card in self.tools:
+            if card.name == tool:
+                try:
+                    checked = SchemaArguments(card.parameters)
+                except ValueError:  # only pydantic can read this schema: a pattern, say
+                    return
+                try:
+                    checked.values(arguments)
+                except InvalidArguments as problem:
+                    raise ConfigurationError(f"The arguments do not fit {tool}: {problem}") from problem
 
     def check(self, budget: Budget, queue: str | None) -> None:
         """Refuses a submission that this agent could not carry out.

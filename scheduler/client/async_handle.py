@@ -11,9 +11,10 @@ from pydantic_core import to_json
 
 from agent.budget import Budget
 from agent.errors import RunWaiting
-from agent.events import Event, RunCancelled, RunCompleted, RunResumed, decode, encode
+from agent.events import Event, RequestOpened, RunCancelled, RunCompleted, RunResumed, decode, encode
 from agent.result import RunResult, error_of
 from agent.text import well_formed
+from scheduler.cards import AgentCard
 from scheduler.client.events import EventReader
 from scheduler.client.limits import Limits, additions_of
 from scheduler.client.outages import patiently, sent_again
@@ -169,8 +170,11 @@ class AsyncRunHandle(Generic[Output]):
 
         Raises:
             Conflict: Nothing was asked, it was answered before, or several are open and none was named.
+            ConfigurationError: The arguments do not fit the tool, as its agent's card has it; nothing was answered.
         """
-        changed = None if arguments is None else json_object(arguments)
+        changed = None if arguments is None else json_object(arguments, "arguments")
+        if changed is not None:
+            await self._check_fit(request, changed)
         await self._signal("approve", to_json({"arguments": changed}), request)
 
     async def reject(self, request: str = "", *, reason: str = "") -> None:
@@ -191,6 +195,18 @@ class AsyncRunHandle(Generic[Output]):
         record = await services.store.info(self.id)
         await services.store.delete(self.id)
         await forget_job(services.redis, self.id, record.queue)
+
+    async def _check_fit(self, request: str, arguments: Mapping[str, object]) -> None:
+        """Looks at arguments before they are sent: the model would read what a person got wrong, and the request be gone."""
+        info = await self.info()
+        requests = [one.id for one in info.requests if one.kind == "approval" and request in ("", one.id)]
+        if len(requests) != 1:
+            return  # the store says what is wrong
+        opened = [recorded.event async for recorded in self.events() if isinstance(recorded.event, RequestOpened)]
+        tools = [event.tool for event in opened if event.request == requests[0]]
+        published = (await (await self._services()).cards()).get(info.agent)
+        if tools and published is not None:
+            AgentCard.of_bytes(published.card).check_arguments(tools[-1], arguments)
 
     async def _last_event(self) -> Event | None:
         last = await (await self._services()).store.last_event(self.id)

@@ -165,20 +165,20 @@ def digest_of(agent: str, task: str, submission: Submission, metadata: Mapping[s
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def json_object(metadata: Mapping[str, object]) -> dict[str, object]:
-    """The metadata as JSON carries it.
+def json_object(given: Mapping[str, object], what: str = "metadata") -> dict[str, object]:
+    """What was given, the metadata unless something else is named, as JSON carries it.
 
     Raises:
         ConfigurationError: A value is not JSON; names its key.
     """
     kept: dict[str, object] = {}
-    for key, value in metadata.items():
+    for key, value in given.items():
         if not isinstance(cast(object, key), str):
-            raise ConfigurationError(f"The keys of metadata must be texts, and {key!r} is none.")
+            raise ConfigurationError(f"The keys of {what} must be texts, and {key!r} is none.")
         try:
             kept[well_formed(key)] = json.loads(well_formed(json.dumps(value, allow_nan=False, ensure_ascii=False)))
         except (TypeError, ValueError, RecursionError) as error:
-            raise ConfigurationError(f"metadata[{key!r}] cannot be stored as JSON: {error}") from error
+            raise ConfigurationError(f"{what}[{key!r}] cannot be stored as JSON: {error}") from error
     return kept
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from agent import Budget
-from agent.errors import BudgetExceeded, Conflict, RunWaiting
+from agent.errors import BudgetExceeded, ConfigurationError, Conflict, RunWaiting
 from agent.events import RequestAnswered, ToolReturned
 from agent.messages import INTERRUPTED
 from scheduler.client import RunHandle
@@ -68,6 +68,9 @@ def test_calls_are_allowed_changed_and_forbidden_one_by_one(site: Site) -> None:
     assert asked(run) == {f"1.{n}": f'May pay be called with {{"amount":{n + 1}}}?' for n in range(3)}
 
     run.reject("1.1", reason="too much")
+    for wrong in ({"amout": 30}, {"amount": "much"}, {}):
+        with pytest.raises(ConfigurationError, match="The arguments do not fit pay: am"):
+            run.approve("1.2", arguments=wrong)
     run.approve("1.2", arguments={"amount": 30})
     run.approve("1.0")
 
