@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -55,8 +55,8 @@ def test_a_conversation_in_a_pipe_with_a_question_an_approval_and_a_second_sessi
         *("chat", "clerk", "--tenant", "acme"),
         lines=(
             task(use(ask("Which colour?")), use(pay(1), pay(2), note("a")), say("painted")),
-            "red",
-            *("e", "not json", "e", '{"amount": 7}'),
+            *("", "red"),
+            *("yellow", "e", "not json", "e", '{"amout": 7}', "e", '{"amount": 7}'),
             *("n", "too much"),
             task(say("second")),
             "/new",
@@ -71,7 +71,9 @@ def test_a_conversation_in_a_pipe_with_a_question_an_approval_and_a_second_sessi
     assert answers.splitlines() == ["painted", "second", "third"]
     assert "Which colour?" in done.stderr
     assert 'May pay be called with {"amount":2}?' in done.stderr
+    assert done.stderr.count("Which colour?") == 3, "in the call, and asked again where nothing was said"
     assert "not JSON" in done.stderr
+    assert "The arguments do not fit pay: amout: there is no such parameter (there is: amount)" in done.stderr
     assert "/switch SESSION" in done.stderr, "what is no command is answered with those there are"
     assert "1.0 ask_user: ok" in done.stderr
     assert [trace.text for trace in desk.traces.found("pay")] == ["7"]
@@ -136,14 +138,28 @@ class Terminal:
         """Types a line."""
         os.write(self._mine, f"{line}\n".encode())
 
-    def shows(self, words: str) -> None:
-        """Waits until it shows something, behind what was waited for before."""
+    def paste(self, text: str) -> None:
+        """Pastes a text, as terminals do that mark what was pasted."""
+        os.write(self._mine, f"\x1b[200~{text}\x1b[201~".encode())
+
+    def shows(self, words: str, *, upon: Callable[[], None] | None = None) -> str:
+        """Waits until it shows something, behind what was waited for before. Returns what it showed until then.
+
+        Args:
+            upon: What makes it show that; done again as long as nothing is shown, for an interrupt that comes while a program
+                turns to its input may be heard only with the next one.
+        """
         deadline = time.monotonic() + 30
+        if upon is not None:
+            upon()
         while words not in self._seen:
             assert time.monotonic() < deadline, self._seen
             if select.select([self._mine], [], [], 1)[0]:
                 self._seen += os.read(self._mine, 65536).decode(errors="replace")
-        self._seen = self._seen.partition(words)[2]
+            elif upon is not None:
+                upon()
+        before, _, self._seen = self._seen.partition(words)
+        return before
 
     def close(self) -> None:
         """Takes it away."""
@@ -151,29 +167,93 @@ class Terminal:
         os.close(self.device)
 
 
-def test_a_terminal_shows_prompts_and_an_interrupt_at_one_says_how_to_leave(desk: Site) -> None:
-    terminal = Terminal()
-    chat = subprocess.Popen(
-        [*PAWL, "chat", "clerk"],
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    """A terminal."""
+    opened = Terminal()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def chat(site: Site, terminal: Terminal) -> Iterator[subprocess.Popen[bytes]]:
+    """A conversation in the terminal."""
+    process = subprocess.Popen(
+        [*PAWL, "chat", "clerk", "--session", "s1"],
         cwd=ROOT,
-        env={**os.environ, **desk.environment, "TERM": "dumb"},
+        env={**os.environ, **site.environment, "TERM": "xterm"},
         stdin=terminal.device,
         stdout=terminal.device,
         stderr=terminal.device,
         start_new_session=True,
     )
     terminal.shows("> ")
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_terminal_shows_prompts_and_an_interrupt_at_one_says_how_to_leave(
+    desk: Site, terminal: Terminal, chat: subprocess.Popen[bytes]
+) -> None:
     terminal.type(task(use(pay(3)), say("paid")))
     terminal.shows("[y]es, [n]o, [e]dit?")
     terminal.type("y")
     terminal.shows("\npaid")
     terminal.shows("> ")
-    chat.send_signal(signal.SIGINT)
-    terminal.shows("/exit leaves")
+    terminal.shows("/exit leaves", upon=lambda: chat.send_signal(signal.SIGINT))
+    terminal.shows("go on with", upon=lambda: terminal.type("/exit"))
+    assert chat.wait(20) == 0
+
+
+def test_a_pasted_text_is_one_message_and_nothing_typed_before_a_question_answers_it(
+    desk: Site, terminal: Terminal, chat: subprocess.Popen[bytes]
+) -> None:
+    play = json.dumps(json.loads(task(use(hold("gate")), use(pay(3)), say("not paid"))), indent=1)
+    terminal.paste(play.replace("\n", "\r"))
+    terminal.type("")
+    desk.leaves("hold")
+    terminal.type("yes")
+    desk.traces.open("gate")
+    terminal.shows("(what was typed before this was asked is dropped)")
+    terminal.shows("[y]es, [n]o, [e]dit?")
+    terminal.type("no")
+    terminal.shows("why?")
+    terminal.type("too much")
+    terminal.shows("\nnot paid")
+    assert not desk.traces.found("pay")
+    assert desk.client.session("s1").info().first_task.splitlines() == play.splitlines()
+    assert len(desk.client.runs(session="s1").runs) == 1
+
+
+def test_leaving_where_something_is_asked_keeps_the_question(
+    desk: Site, terminal: Terminal, chat: subprocess.Popen[bytes]
+) -> None:
+    terminal.type(task(use(ask("Which?")), say("done")))
+    terminal.shows("\n? ")
     terminal.type("/exit")
+    terminal.shows("waits for you")
     terminal.shows("go on with")
     assert chat.wait(20) == 0
-    terminal.close()
+    (run,) = desk.client.runs(session="s1").runs
+    assert [request.question for request in run.requests] == ["Which?"]
+
+
+def test_why_a_message_is_not_answered_is_said_and_an_interrupt_that_no_worker_hears_ends_nothing_else(
+    site: Site, terminal: Terminal, chat: subprocess.Popen[bytes]
+) -> None:
+    terminal.type(task(use(hold("never")), say("never")))
+    terminal.shows("queued: no worker has the agent 'clerk'")
+    worker = site.worker(targets=CLERK)
+    site.leaves("hold")
+    worker.kill()
+    chat.send_signal(signal.SIGINT)
+    terminal.shows("is asked to end; its worker has not answered yet")
+    terminal.shows("> ")
+    terminal.type(task(say("still here")))
+    terminal.shows("queued: behind run")
+    site.worker(targets=CLERK)
+    terminal.shows("\nstill here")
 
 
 def test_sessions_are_listed_shown_forgotten_and_deleted(desk: Site) -> None:

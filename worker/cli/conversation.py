@@ -6,10 +6,9 @@ import contextlib
 import json
 import shlex
 import sys
-from importlib import import_module
 from typing import Any, Final, cast
 
-from agent.errors import Conflict, PawlError, SessionNotFound
+from agent.errors import ConfigurationError, Conflict, PawlError, SessionNotFound
 from agent.events import (
     ContextCompacted,
     Event,
@@ -32,40 +31,27 @@ from worker.cli.errors import complain, complaining_of_warnings
 from worker.cli.event_lines import happened
 from worker.cli.output import print_table, say
 from worker.cli.sessions import COLUMNS, session_rows
+from worker.cli.standstill import Standstill
 from worker.cli.submitting import print_output
-from worker.cli.text import one_line, printable
+from worker.cli.text import one_line
+from worker.cli.typed_lines import Lines
 
 CANCEL_SECONDS: Final = 5.0
 SHOWN: Final = (ModelFailed, ReplyRejected, ToolReturned, Remembered, ContextCompacted, RunRequeued)
 """Events that are worth a line while a run goes on; a reply is, if it calls tools."""
 
+EXIT: Final = "/exit"
 HELP: Final = """\
 /sessions        list your conversations
 /switch SESSION  go on with another one
 /new             begin a new one
-/exit            leave; the conversation is kept"""
+/exit            leave, also where something is asked; the conversation is kept
+Ctrl-C           end the run at work
+A message that begins with / needs a space in front."""
 
 
-class Lines:
-    """What a person types, line by line; in a pipe, the lines of stdin."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        if self._terminal:
-            with contextlib.suppress(ImportError):  # not on every system
-                import_module("readline")  # input() then edits lines, and knows earlier ones
-
-    def read(self, prompt: str) -> str | None:
-        """The next line; None when there is no more."""
-        if self._terminal:
-            try:
-                return input(printable(prompt))
-            except EOFError:
-                say("")
-                return None
-        say(prompt.rstrip())
-        line = sys.stdin.readline()
-        return line.rstrip("\n") if line else None
+class _Leaves(Exception):
+    """There is nobody any more who could answer."""
 
 
 class Conversation:
@@ -80,22 +66,22 @@ class Conversation:
 
     def talk(self, session: str) -> None:
         """Talks until the person leaves."""
-        self._enter(session)
-        while (line := self._next_line()) is not None and line != "/exit":
-            try:
-                self._obey(line) if line.startswith("/") else self._say(line)
-            except PawlError as error:
-                complain(str(error))
+        with contextlib.suppress(_Leaves):  # as at the end of the lines
+            self._enter(session)
+            while (line := self._next_line()) is not None and line.rstrip() != EXIT:
+                try:
+                    self._obey(line.strip()) if line.startswith("/") else self._say(line.strip())
+                except PawlError as error:
+                    complain(str(error))
         tenant = f" --tenant {shlex.quote(self._tenant)}" if self._tenant else ""
         say(f"go on with: pawl chat {self._agent} --session {shlex.quote(self._session)}{tenant}")
 
     def _next_line(self) -> str | None:
         try:
-            line = self._lines.read("> ")
+            return self._lines.read("> ")
         except KeyboardInterrupt:
             say("\n/exit leaves")
             return ""
-        return None if line is None else line.strip()
 
     def _obey(self, line: str) -> None:
         command, _, argument = line.partition(" ")
@@ -131,20 +117,34 @@ class Conversation:
 
     def _follow(self, run: RunHandle[object]) -> None:
         """Shows how a run goes on, asks what it asks, and shows what it comes to. An interrupt ends the run."""
+        standstill = Standstill(run)
         try:
             for recorded in run.events(follow=True):
                 event = recorded.event
+                standstill.heed(event)
                 self._show(event)
                 if isinstance(event, RunCompleted | RunFailed | RunCancelled):
                     return
-                if isinstance(event, RunReleased) and event.why == "waiting" and not self._answer(run):
-                    say(f"run {run.id} waits for you")
-                    return
+                if isinstance(event, RunReleased) and event.why == "waiting":
+                    standstill.stop()
+                    self._answer(run)
+                    standstill.start()
         except KeyboardInterrupt:
-            outcome = run.cancel()
-            if outcome == "asked":
-                run.wait(CANCEL_SECONDS)
-            say(f"\nrun {run.id} {'had ended before' if outcome == 'over' else 'is cancelled'}")
+            self._end(run)
+        except _Leaves:
+            say(f"run {run.id} waits for you")
+            raise
+        finally:
+            standstill.stop()
+
+    def _end(self, run: RunHandle[object]) -> None:
+        outcome = run.cancel()
+        try:
+            status = run.wait(CANCEL_SECONDS).status
+        except TimeoutError:
+            say(f"\nrun {run.id} is asked to end; its worker has not answered yet")
+            return
+        say(f"\nrun {run.id} {'had ended before' if outcome == 'over' else f'is {status}'}")
 
     def _show(self, event: Event) -> None:
         match event:
@@ -160,41 +160,41 @@ class Conversation:
             case _:
                 pass
 
-    def _answer(self, run: RunHandle[object]) -> bool:
-        """Asks the person all that a run asks now. False where there is nobody left to ask."""
+    def _answer(self, run: RunHandle[object]) -> None:
+        """Asks the person all that a run asks now."""
         for request in run.info().requests:
             try:
-                answered = self._reply(run, request) if request.kind == "reply" else self._decide(run, request)
+                self._reply(run, request) if request.kind == "reply" else self._decide(run, request)
             except Conflict as error:  # somebody else was faster, or its deadline is past
                 complain(str(error))
-                continue
-            if not answered:
-                return False
-        return True
 
-    def _reply(self, run: RunHandle[object], request: Request) -> bool:
-        text = self._lines.read(f"{request.question}\n? ")
-        if text is not None:
-            run.reply(text, request=request.id)
-        return text is not None
+    def _ask(self, prompt: str, *, afresh: bool = False) -> str:
+        line = self._lines.read(prompt, afresh=afresh)
+        if line is None or line.strip() == EXIT:
+            raise _Leaves
+        return line.strip()
 
-    def _decide(self, run: RunHandle[object], request: Request) -> bool:
-        while (choice := self._lines.read(f"{request.question}\n[y]es, [n]o, [e]dit? ")) is not None:
-            match choice.strip().lower()[:1]:
-                case "y":
-                    run.approve(request.id)
-                    return True
-                case "n":
-                    run.reject(request.id, reason=self._lines.read("why? ") or "")
-                    return True
-                case "e":
-                    arguments = _object(self._lines.read("arguments (JSON)? ") or "")
-                    if arguments is not None:
-                        run.approve(request.id, arguments=arguments)
-                        return True
-                case _:
-                    pass
-        return False
+    def _reply(self, run: RunHandle[object], request: Request) -> None:
+        prompt = f"{request.question}\n? "
+        text = self._ask(prompt, afresh=True)
+        while not text:
+            text = self._ask(prompt)
+        run.reply(text, request=request.id)
+
+    def _decide(self, run: RunHandle[object], request: Request) -> None:
+        prompt, afresh = f"{request.question}\n[y]es, [n]o, [e]dit? ", True
+        while True:
+            choice = self._ask(prompt, afresh=afresh).lower()
+            afresh = False
+            if choice in ("y", "yes"):
+                return run.approve(request.id)
+            if choice in ("n", "no"):
+                return run.reject(request.id, reason=self._ask("why? "))
+            if choice in ("e", "edit") and (arguments := _object(self._ask("arguments (JSON)? "))) is not None:
+                try:
+                    return run.approve(request.id, arguments=arguments)
+                except ConfigurationError as error:
+                    complain(str(error))
 
 
 def _object(text: str) -> dict[str, Any] | None:
