@@ -87,6 +87,14 @@ class OpenAIModel:
     def price(self) -> Price | None:
         return self._price or price_of(self._model, base_url=base_url_of(self._base_url))
 
+    def check(self) -> None:
+        """Looks whether a request could be sent, without sending one.
+
+        Raises:
+            ModelRefusedRequest: There is no key, or the URL or the key cannot be one; names the variable of the environment.
+        """
+        server_address(self._base_url, self._api_key, self._headers)
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         refuse_if_forbidden(self.name)
         outcome = await self._attempt_in_shape(request)

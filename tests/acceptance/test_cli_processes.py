@@ -164,3 +164,22 @@ def test_the_private_server_is_shown_and_ended(shell: Shell, tmp_path_factory: p
     finally:
         holder.kill()
         holder.wait()
+
+
+def test_a_worker_says_which_agents_cannot_ask_their_model(shell: Shell) -> None:
+    (shell.folder / "remote.py").write_text(
+        "from agent import Agent, OpenAIModel\n"
+        "far = Agent('Help.', name='far', model='openai:gpt-4o-mini')\n"
+        "near = Agent('Help.', name='near', model=OpenAIModel('m', base_url='http://127.0.0.1:9/v1'))\n"
+    )
+    unset = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+    (warning,) = [
+        line
+        for line in shell.run("worker", "remote", "--burst", environment=unset).stderr.splitlines()
+        if line.startswith("pawl:")
+    ]
+    assert "agent 'far' cannot ask its model openai:gpt-4o-mini" in warning
+    assert "Set OPENAI_API_KEY" in warning
+
+    given = {**unset, "OPENAI_API_KEY": "sk-of-a-test"}
+    assert "pawl:" not in shell.run("worker", "remote", "--burst", environment=given).stderr

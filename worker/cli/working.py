@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shutil import which
@@ -22,6 +22,7 @@ from worker.cli.output import Json, console, print_json, print_text, say
 from worker.cli.submitting import print_output, read_task
 
 if TYPE_CHECKING:
+    from agent.agent import Agent
     from agent.report import StepReport
     from scheduler.deployment import Deployment
     from worker.service import WorkerOptions
@@ -76,6 +77,7 @@ def worker(
     if not parent:
         print_cards(cards, as_json=as_json)
         sys.stdout.flush()
+        _warn_of_models(agents)
     options = WorkerOptions(
         queues=_names(queues),
         concurrency=concurrency,
@@ -193,6 +195,20 @@ def demo(
         f"\nLook next at:  {command} show {look_at}\n               {command} runs\n               {command} usage"
     )
     return ExitCode.OK
+
+
+def _warn_of_models(agents: Mapping[str, Agent[Any]]) -> None:
+    """Says which agents have a model that cannot be asked, before the first run of theirs fails for it."""
+    from agent.errors import ModelRefusedRequest  # noqa: PLC0415
+    from agent.models.openai import OpenAIModel  # noqa: PLC0415
+
+    for name, agent in agents.items():
+        model = agent.program().model
+        if isinstance(model, OpenAIModel):
+            try:
+                model.check()
+            except ModelRefusedRequest as error:
+                complain(f"agent {name!r} cannot ask its model {model.name}, and its runs will fail: {error}")
 
 
 class _Progress:
