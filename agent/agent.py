@@ -282,7 +282,9 @@ class Agent(Generic[Output]):
                 steps=state.head.step,
                 events=events,
             )
-        raise error_of(last, identity.run_id) or PawlError(f"run {identity.run_id} stopped at {last.type}")
+        raise error_of(last, identity.run_id, stored=False) or PawlError(
+            f"run {identity.run_id} stopped at {last.type}"
+        )
 
     def run_sync(self, task: str, *, budget: Budget | None = None) -> RunResult[Output]:
         """`run` for code that is not async; also inside a running event loop, such as a notebook's."""

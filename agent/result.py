@@ -31,13 +31,18 @@ class RunResult(Generic[Output]):
     events: Sequence[Recorded] = field(default=(), repr=False)
 
 
-def error_of(event: Event, run_id: str) -> RunError | None:
-    """The error that a run's last event means; None where it completed, or has not ended."""
+def error_of(event: Event, run_id: str, *, stored: bool = True) -> RunError | None:
+    """The error that a run's last event means; None where it completed, or has not ended.
+
+    Args:
+        stored: Whether the run can go on later; one that lived in this process only cannot.
+    """
     match event:
         case FailureEnd(reason=reason, error=error, partial=partial):
             return RunFailed(f"run {run_id} failed ({reason}): {error}", run_id=run_id, reason=reason, partial=partial)
         case BudgetEnd(limit=limit, used=used, allowed=allowed, partial=partial):
-            words = f"run {run_id} reached {limit} (used {used} of {allowed}): raise the limit and resume it"
+            advice = "raise the limit and resume it" if stored else "raise the limit and run it again"
+            words = f"run {run_id} reached {limit} (used {used} of {allowed}): {advice}"
             return BudgetExceeded(words, run_id=run_id, limit=limit, partial=partial)
         case CancelEnd(reason=reason):
             return RunCancelled(f"run {run_id} was cancelled ({reason})", run_id=run_id)

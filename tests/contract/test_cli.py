@@ -95,7 +95,7 @@ def test_limits_stand_in_place_of_the_agents_own(pawl: Pawl, hand: Hand) -> None
         (("--max-steps", "-1"), "must not be negative"),
         (("--max-cost-usd", "cheap"), "'cheap' is not a number"),
         (("--metadata", "x"), "'x' is not KEY=VALUE"),
-        (("--priority", "urgent"), "'urgent' is not one of 'high', 'default', 'low'"),
+        (("--priority", "urgent"), "'--priority': 'urgent' is not one of 'high', 'default', 'low'"),
         (("--max-cost-usd", "0.05"), "no price is known for m"),
         (("--tenant", "a:b"), "tenant 'a:b' must not contain ':'"),
     ],

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from worker.cli import chat, checking, looking, sessions, showing, steering, submitting, tenants, working
 from worker.cli.errors import EXIT_CODES
 
+
+class Verbs(TyperGroup):
+    """Says what is wrong with an argument in words that are about the argument, and not about how it was read."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the verb that was named."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
 app = typer.Typer(
     name="pawl",
+    cls=Verbs,
     help="Runs LLM agents as durable jobs. The Redis is that of PAWL_REDIS_URL, else a private server is started.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
