@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar, cast
 
+from agent.call_board import CallBoard
 from agent.context import ActionContext, ToolContext
 from agent.errors import ToolError, ToolTimeout
 from agent.tools import Tool
@@ -32,9 +33,14 @@ def _nothing() -> None: ...
 class Environment:
     """Executes tools: async functions on the event loop, all others in threads. Subclass it to change how.
 
+    Attributes:
+        board: Shows which calls are under way; a worker brings it.
+
     Args:
         threads: How many sync tools may run at once in a process; None: as the worker's settings say, else 64.
     """
+
+    board: CallBoard | None = None
 
     def __init__(self, *, threads: int | None = None) -> None:
         self.threads = threads
@@ -65,6 +71,8 @@ class Environment:
             Exception: Whatever the function raised.
         """
         function = partial(tool.function, **tool.with_hidden(arguments, action_context, call))
+        board = self.board
+        shown = board.begin(f"{tool.name} of run {call.run_id}" if call else tool.name) if board else 0
         try:
             return await (self._called(tool, function) if tool.timeout is None else self._in_time(tool, function))
         except asyncio.CancelledError as error:
@@ -74,6 +82,9 @@ class Environment:
             raise ToolError("The tool was cancelled by its own code.") from error
         except (SystemExit, KeyboardInterrupt) as error:
             raise ToolError("The tool tried to end the process.") from error
+        finally:
+            if board:
+                board.end(shown)
 
     async def _in_time(self, tool: Tool, function: Callable[[], object]) -> object:
         """Calls a tool that has a time limit."""

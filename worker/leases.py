@@ -1,7 +1,8 @@
 """Keeps the leases of all runs of this worker, from a thread with a connection of its own.
 
 A tool that blocks the event loop must not cost the worker its runs, so the renewal does not need the loop. But a loop that
-does not answer for `stall_limit` seconds is no longer vouched for: the thread then lets the leases go.
+does not answer for `stall_limit` seconds is no longer vouched for: the thread then lets the leases go. Where not even the
+thread can run, the warden (see `worker.warden`) renews.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from agent.errors import StoreUnavailable
 from scheduler.replies import Flag
 from scheduler.scripting import run_blocking
 from scheduler.scripts import MAX_RENEWALS, Scripts
+from worker.warden_keeper import WardenKeeper
 
 BLOCKED_AFTER: Final = 1.0
 """Seconds without an answer of the event loop after which the log says what it does."""
@@ -46,9 +48,10 @@ class Lease:
 
 
 class LeaseKeeper:
-    """Renews what is in `leases` every `renew_seconds`, until it is closed.
+    """Renews the leases that it was given every `renew_seconds`, until it is closed.
 
     Args:
+        warden: Knows of the leases too, and renews them while the interpreter does not answer.
         lost: Called on the loop with a run that belongs to somebody else now.
         flagged: Called on the loop with a run that has news for its owner.
     """
@@ -62,8 +65,9 @@ class LeaseKeeper:
         stall_limit: float,
         lost: Callable[[Lease], None],
         flagged: Callable[[Lease, Flag], None],
+        warden: WardenKeeper | None = None,
     ) -> None:
-        self.leases: dict[str, Lease] = {}
+        self._leases: dict[str, Lease] = {}  # by token
         self._scripts = scripts
         self._connect = connect
         self._lease_seconds = scripts.policy.lease_ms / 1000
@@ -71,6 +75,7 @@ class LeaseKeeper:
         self._stall_limit = stall_limit
         self._lost = lost
         self._flagged = flagged
+        self._warden = warden
         self._closing = threading.Event()
         self._answered = time.monotonic()
         self._thread: threading.Thread | None = None
@@ -82,6 +87,18 @@ class LeaseKeeper:
         self._loop_thread = threading.get_ident()
         self._thread = threading.Thread(target=self._keep, name="leases", daemon=True)
         self._thread.start()
+
+    def hold(self, lease: Lease) -> None:
+        """From now on the lease is renewed."""
+        self._leases[lease.token] = lease
+        if self._warden is not None:
+            self._warden.hold(lease.run, lease.token)
+
+    def drop(self, lease: Lease) -> None:
+        """The lease is over."""
+        self._leases.pop(lease.token, None)
+        if self._warden is not None:
+            self._warden.drop(lease.token)
 
     def close(self) -> None:
         """Stops renewing. Leases that are still held run out by themselves."""
@@ -116,7 +133,7 @@ class LeaseKeeper:
 
     def _renew(self, connection: redis.Redis) -> None:
         now = time.monotonic()
-        stale = [lease for lease in list(self.leases.values()) if now - lease.renewed >= self._renew_seconds]
+        stale = [lease for lease in list(self._leases.values()) if now - lease.renewed >= self._renew_seconds]
         for start in range(0, len(stale), MAX_RENEWALS):
             chunk = {lease.run: lease for lease in stale[start : start + MAX_RENEWALS]}
             sent = time.monotonic()

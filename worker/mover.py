@@ -105,7 +105,7 @@ class Mover:
         log = StepLog(claim, self._name) if structlog.is_configured() else None
         heard = _Observers(self._observer, log)
         self._actor = RunActor(claim, self._served, journal, lease, recall=recall, observer=heard, max_steps=None)
-        self._keeper.leases[claim.activation] = lease
+        self._keeper.hold(lease)
         departure: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._actor.start(lambda _, ended: departure.set_result(ended))
         try:
@@ -115,7 +115,7 @@ class Mover:
             await asyncio.wait([departure], timeout=HAND_OVER_SECONDS)
             raise
         finally:
-            del self._keeper.leases[claim.activation]
+            self._keeper.drop(lease)
 
     @contextlib.asynccontextmanager
     async def _upkeep(self, queue: str) -> AsyncGenerator[None]:

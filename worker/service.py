@@ -36,6 +36,7 @@ from worker.recall import Recall
 from worker.rq_worker import BEAT_SECONDS, AgentWorker
 from worker.steplog import StepLog
 from worker.supervisor import Supervisor
+from worker.warden_keeper import WardenKeeper
 
 MOST_CLAIMS: Final = 10
 """Runs that are taken in one go. Few, so that a worker which is busy with them leaves the next ones to the others."""
@@ -177,6 +178,9 @@ class _Worker:
             observer=lambda claim: StepLog(claim, name, texts=settings.log_texts),
             max_steps=options.max_steps,
         )
+        self._warden = WardenKeeper(deployment, name)
+        for one in served.values():
+            one.agent.environment.board = self._warden.board
         self._keeper = LeaseKeeper(
             scripts,
             deployment.connect_blocking,
@@ -184,6 +188,7 @@ class _Worker:
             stall_limit=settings.stall_limit_seconds,
             lost=self._supervisor.lost,
             flagged=self._supervisor.flagged,
+            warden=self._warden,
         )
         self._supervisor.keeper = self._keeper
         self._passed = PassedRuns(served, self._queues)
@@ -196,6 +201,7 @@ class _Worker:
         await self._face.register()
         await self._publish()
         self._keeper.start()
+        self._warden.start()
         _log.info(
             "worker_started", queues=self._queues, agents=list(self._served), concurrency=self._options.concurrency
         )
@@ -220,6 +226,7 @@ class _Worker:
         if not self._supervisor.draining:
             await self._supervisor.drain(0.0)
         self._keeper.close()
+        self._warden.close()
         try:
             await self._face.unregister()
         except (RedisError, OSError, StoreError) as error:

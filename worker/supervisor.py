@@ -131,7 +131,7 @@ class Supervisor:
             max_steps=self._max_steps,
         )
         self._actors[claim.activation] = actor
-        self.keeper.leases[claim.activation] = lease
+        self.keeper.hold(lease)
         self._face.started(self._standing(claim, Status.RUNNING, since_ms=claimed.now), claim.activation)
         actor.start(self._ended)
         if self.draining:
@@ -194,7 +194,7 @@ class Supervisor:
         claim = actor.claim
         del self._actors[claim.activation]
         if self.keeper is not None:
-            self.keeper.leases.pop(claim.activation, None)
+            self.keeper.drop(actor.lease)
         self._changed.set()
         after = asyncio.create_task(self._afterwards_of(claim, ended))
         self._afterwards.add(after)

@@ -1,11 +1,10 @@
-"""Workers that stand still: a lease is kept by a thread, and lost with the process; a zombie writes nothing."""
+"""Workers that stand still: a thread keeps the leases, and lets them go with the process; a zombie writes nothing."""
 
 import signal
 
-from agent.events import ToolReturned
 from scheduler.lifecycle import Status
 from tests.support.player import LEASE_SECONDS
-from tests.support.plays import block, hog, note, overdue, say, seize, task, use
+from tests.support.plays import block, hog, note, overdue, say, task, use
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 
@@ -65,20 +64,6 @@ def test_a_tool_that_blocks_the_loop_does_not_lose_the_lease(site: Site) -> None
     assert site.kinds(run.id).count("run_claimed") == 1
     assert site.record(run.id).crashes_total == 0
     assert "hog (player.py" in worker.said("loop_blocked")["where"]
-
-
-def test_a_tool_that_keeps_the_interpreter_lock_is_a_frozen_worker(site: Site) -> None:
-    """Beside case-079: no thread can renew the lease. Another takes the run, and is told of the doubt; nothing is done twice."""
-    seized = site.worker()
-    run = site.submit(task(use(seize(4)), say("done")))
-    site.leaves("seize")
-    site.worker()
-
-    assert run.result(timeout=20).output == "done"
-    assert len(site.traces.found("seize", run.id)) == 1
-    assert [event.outcome for event in site.events(run.id) if isinstance(event, ToolReturned)] == ["unknown"]
-    seized.said("run_lost", run=run.id)
-    assert site.submit(task(say("next"))).result(timeout=15).output == "next"
 
 
 def test_a_tool_that_blocks_its_thread_lets_others_go_on(site: Site) -> None:
