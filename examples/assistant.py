@@ -2,10 +2,10 @@
 
     python examples/assistant.py "Multiply two numbers." "6 and 7." "What was it?"
 
-The session is kept in memory. With --store it is kept in Redis, that of PAWL_REDIS_URL or a private one, and a later call goes on
-with it; `pawl runs` and `pawl show` tell of its runs, and `pawl worker assistant` goes on with one whose process died. Without a
-key it runs on the script below. With OPENAI_API_KEY, or OPENAI_BASE_URL for another server, it asks the model ASSISTANT_MODEL, in
-the dialect ASSISTANT_DIALECT (tools, json or react).
+The session is kept in memory. With --store it is kept in Redis, that of PAWL_REDIS_URL or a private one, and a later call goes
+on with it; `pawl runs` and `pawl show` tell of its runs, and `pawl worker examples.assistant` goes on with one whose process
+died. Without a key it runs on the script below. With OPENAI_API_KEY, or OPENAI_BASE_URL for another server, it asks the model
+ASSISTANT_MODEL, in the dialect ASSISTANT_DIALECT (tools, json or react).
 """
 
 import argparse
@@ -86,7 +86,10 @@ async def main(session: str, messages: list[str], *, store: bool) -> None:
     async with AsyncExitStack() as stack:
         repository = await stack.enter_async_context(StoredSessions()) if store else MemorySessionRepository()
         runtime = runtime_over(repository)
-        waiting: str | None = None
+        runs = await repository.list_runs(session)
+        waiting = (
+            runs[-1].id if runs and runs[-1].status == "waiting" else None
+        )  # a question that an earlier call left open
         for message in messages:
             print(f"> {message}")
             result = await runtime.run(session, message, run_id=waiting)

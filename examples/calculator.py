@@ -1,6 +1,6 @@
 """An agent that calculates with tools.
 
-    pawl run calculator "Add 200 and 10, then double it."
+    pawl run examples.calculator "Add 200 and 10, then double it."
 
 Without a key it runs on the script below, whatever is asked. With OPENAI_API_KEY, or OPENAI_BASE_URL for another server,
 it asks a real model, that of CALCULATOR_MODEL.

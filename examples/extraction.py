@@ -1,6 +1,6 @@
 """An agent without tools that turns a letter into a typed ticket.
 
-    pawl run extraction "Where is my parcel?! I have waited for three weeks. Ada Miller"
+    pawl run examples.extraction "Where is my parcel?! I have waited for three weeks. Ada Miller"
 
 The dialect `json` forces the whole reply into the schema, so that small models and servers without function calling will
 do. Without a key it runs on the script below, whatever the letter says; its first reply does not fit the schema, to show

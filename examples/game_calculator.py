@@ -1,11 +1,12 @@
 """GAME: a calculator of a goal, actions made by hand, a memory and an environment.
 
-    pawl run game_calculator "Add 200 and 10, then multiply the result by 2."
-    python examples/game_calculator.py          # the same, with its memory printed
+    pawl run examples.game_calculator "Add 200 and 10, then multiply the result by 2."
+    python examples/game_calculator.py                   # the same, with its memory printed
 
-`game` has the document's face: `run()` gives the result, `memory` holds the messages. What it makes is an agent like any other:
-`pawl worker game_calculator` serves it. Without a key it runs on the script below. With OPENAI_API_KEY, or OPENAI_BASE_URL for
-another server, it asks the model GAME_CALCULATOR_MODEL, in the dialect GAME_CALCULATOR_DIALECT (tools, json or react).
+`game` has the document's face: `run()` gives the result, `memory` holds the messages. What it makes is an agent like any
+other: `pawl worker examples.game_calculator` serves it. Without a key it runs on the script below. With OPENAI_API_KEY, or
+OPENAI_BASE_URL for another server, it asks the model GAME_CALCULATOR_MODEL, in the dialect GAME_CALCULATOR_DIALECT (tools,
+json or react).
 """
 
 import json

@@ -2,10 +2,11 @@
 
     python examples/payments.py "Pay invoices 17 and 18."
 
-It asks on the terminal: yes, or why not. Durably nobody has to sit there: `pawl worker payments`, then `pawl submit payments
-"Pay invoices 17 and 18."`, and whenever it suits `pawl approve RUN` or `pawl reject RUN --reason "…"`; until then the run waits,
-and holds nothing. Without a key it runs on the script below. With OPENAI_API_KEY, or OPENAI_BASE_URL for another server, it asks
-the model PAYMENTS_MODEL, in the dialect PAYMENTS_DIALECT (tools, json or react).
+It asks on the terminal: yes, or why not. Durably nobody has to sit there: `pawl worker examples.payments`, then `pawl submit
+payments "Pay invoices 17 and 18."`, and whenever it suits `pawl approve RUN` or `pawl reject RUN --reason "…"`; until then the
+run waits, and holds nothing. `pawl chat payments` asks as soon as there is something to decide. Without a key it runs on the
+script below. With OPENAI_API_KEY, or OPENAI_BASE_URL for another server, it asks the model PAYMENTS_MODEL, in the dialect
+PAYMENTS_DIALECT (tools, json or react).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A ReAct agent: a model that only writes text reads a file, and adds the numbers in it.
 
-    pawl run react_numbers "请读取当前目录下的 test.txt 文件并计算出文件中数字的和。"
+    pawl run examples.react_numbers "请读取当前目录下的 test.txt 文件并计算出文件中数字的和。"
 
 The dialect `react` tells the model to write `Thought:`, `Action:` and `Action Input:`, executes the action, and goes on with
 what it answered as the `Observation:`, until there is a `Final Answer:`. No server has to know of tools. Without a key it runs

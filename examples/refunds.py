@@ -1,6 +1,6 @@
 """An agent whose tools need a database, and whose effect must not happen twice.
 
-    pawl run refunds "Order 7 arrived broken. Refund it."
+    pawl run examples.refunds "Order 7 arrived broken. Refund it."
 
 - `Shop` holds what the tools need. The model never sees it, and it never leaves the worker.
 - `open_shop` is entered once in a worker process, and left when the process has drained.

@@ -75,6 +75,8 @@ def _import(module_name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # behind our own packages, which have names that users' files may have too
+    if meant := _module_of_file(module_name):
+        raise ConfigurationError(f"{module_name} is a file: write {meant}")
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -92,6 +94,17 @@ def _import(module_name: str) -> ModuleType:
         raise ConfigurationError(
             f"{module_name} cannot be imported: {type(error).__name__}: {error}{_where(error)}{hidden}"
         ) from error
+
+
+def _module_of_file(target: str) -> str:
+    """How the module is named whose file was given in its place; '' where none was."""
+    path = Path(target)
+    if path.suffix != ".py" or not path.is_file():
+        return ""
+    path, here = path.resolve(), Path.cwd().resolve()
+    if not path.is_relative_to(here):
+        return f"{path.stem}, the name of its module, and start in {path.parent}"
+    return f"{'.'.join(path.relative_to(here).with_suffix('').parts)}, the name of its module"
 
 
 def _where(error: Exception) -> str:

@@ -113,11 +113,11 @@ def test_a_conversation_on_its_script() -> None:
 
 def test_a_conversation_goes_on_in_another_process(redis_url: str) -> None:
     """item 56: with its session in the store."""
-    first = run("assistant", "--store", *MESSAGES[:2], PAWL_REDIS_URL=redis_url)
-    second = run("assistant", "--store", MESSAGES[2], PAWL_REDIS_URL=redis_url)
+    first, second, third = (run("assistant", "--store", message, PAWL_REDIS_URL=redis_url) for message in MESSAGES)
 
-    assert "The result is 42." in first
-    assert "It was 42." in second
+    assert "Which numbers?    [waiting" in first
+    assert "The result is 42." in second, "it answers what the call before left open"
+    assert "It was 42." in third
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,10 @@ def leave_the_log_alone(**_: object) -> None:
     ("target", "words"),
     [
         ("nowhere", "there is no module nowhere here"),
+        ("twins.py", "twins.py is a file: write twins, the name of its module"),
+        ("./twins.py", "./twins.py is a file: write twins, the name of its module"),
+        (__file__, "is a file: write test_loading, the name of its module, and start in "),
+        ("nowhere.py", "there is no module nowhere.py here"),
         ("twins:sales", "'sales' is not there"),
         ("twins:sys", "'sys' is a module, not an Agent"),
         ("json", "json holds no agent that can be served: declare one at module level"),
