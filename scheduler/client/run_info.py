@@ -24,6 +24,13 @@ REQUEST_WAITS = frozenset({Wait.REPLY, Wait.APPROVAL})
 """Waits that only a person ends."""
 
 
+_ANSWERS = {
+    "reply": "`pawl reply {run} TEXT --request REQUEST`",
+    "approval": "`pawl approve {run} REQUEST` or `pawl reject {run} REQUEST`",
+}
+"""How one of several requests is answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a run asks of a person.
@@ -220,6 +227,10 @@ def _why_queued(record: RunRecord, surroundings: Surroundings) -> str:
 
 def _why_waiting(record: RunRecord, facts: Facts) -> str:
     until = f" until {moment(facts.due_at):%Y-%m-%d %H:%M:%S} UTC" if facts.due_at is not None else ""
+    if len(facts.asks) > 1 and record.wait in REQUEST_WAITS:
+        kinds = {ask.kind for ask in facts.asks.values()}
+        commands = [words.format(run=record.id) for kind, words in _ANSWERS.items() if kind in kinds]
+        return f"waits for {len(facts.asks)} answers{until}: {', '.join(commands)}"
     match record.wait:
         case Wait.REPLY:
             return f"waits for a reply{until}: `pawl reply {record.id} TEXT`"

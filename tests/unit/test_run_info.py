@@ -167,3 +167,14 @@ def test_only_the_limits_that_were_given_are_added() -> None:
         additions_of({"max_stepz": 1})  # type: ignore[typeddict-unknown-key]  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigurationError, match="max_steps: Input should be greater than or equal to 0"):
         additions_of({"max_steps": -1})
+
+
+def test_one_of_several_requests_is_answered_by_its_id() -> None:
+    asks = {"1.0": Ask("approval", None), "1.1": Ask("reply", None)}
+    reason = seen(Facts(asks=asks), status=Status.WAITING, wait="reply").reason
+    assert reason == (
+        "waits for 2 answers: `pawl reply 0-1 TEXT --request REQUEST`, "
+        "`pawl approve 0-1 REQUEST` or `pawl reject 0-1 REQUEST`"
+    )
+    only = {"1.0": Ask("approval", None), "1.1": Ask("approval", None)}
+    assert "pawl reply" not in seen(Facts(asks=only), status=Status.WAITING, wait="approval").reason
