@@ -138,6 +138,11 @@ class OpenedContext:
         self._provider = provider
         self._shared = shared
 
+    @property
+    def shared(self) -> ActionContext | None:
+        """The dependencies that all runs share; None where each run has its own."""
+        return self._shared
+
     async def for_run(self, identity: RunIdentity) -> ActionContext:
         """The dependencies of one run: those that all runs share, or its own.
 

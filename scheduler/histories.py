@@ -24,10 +24,11 @@ async def histories(redis: Redis, keys: Keys, runs: Sequence[str]) -> list[list[
     if not runs:
         return []
     replies = await send(redis, [("XRANGE", keys.events(run), "-", "+") for run in runs])
-    return [_history(run, reply) for run, reply in zip(runs, replies, strict=True)]
+    return [read_history(run, reply) for run, reply in zip(runs, replies, strict=True)]
 
 
-def _history(run: str, reply: Value | ResponseError) -> list[StoredEvent] | BrokenRecord:
+def read_history(run: str, reply: Value | ResponseError) -> list[StoredEvent] | BrokenRecord:
+    """All events of a run, in order, from what its stream holds; BrokenRecord where that cannot be read."""
     if isinstance(reply, ResponseError):
         return BrokenRecord(f"The events of run {run!r} cannot be read: {reply}")
     try:

@@ -55,7 +55,8 @@ class Claimed:
     """`claimed` or `yours`: all that an owner needs, but for the events.
 
     `session_state` is what the session knew when this run became its active one; `begun`: the latest runs that it
-    remembers, this one among them, in the order in which they began.
+    remembers, this one among them, in the order in which they began. `events`: all of them, as the stream holds them; None
+    where there are many, which are read apart.
     """
 
     code: str
@@ -84,6 +85,7 @@ class Claimed:
     calls: Mapping[str, str]
     asks: Mapping[str, Ask]
     inbox: tuple[InboxEntry, ...]
+    events: Reply | None
 
 
 class Over(NamedTuple):
@@ -197,7 +199,8 @@ def read_claimed(reply: Reply) -> Claimed | Refused:
     if code not in ("claimed", "yours"):
         return read_refused(reply)
     (_, now, queued_since, token, rev, seq, step, state, opened, limits, crashes, crashes_total, cancel, created_at,
-     agent, session, tenant, queue, schema, metadata, epoch, session_state, begun, calls, asks, inbox) = reply  # fmt: skip
+     agent, session, tenant, queue, schema, metadata, epoch, session_state, begun, calls, asks, inbox,
+     events) = reply  # fmt: skip
     return Claimed(
         code=code, now=number(now), queued_since=number(queued_since), token=text(token), rev=number(rev),
         seq=number(seq), step=number(step), state=blob(state), open=blob(opened), limits=blob(limits),
@@ -206,7 +209,7 @@ def read_claimed(reply: Reply) -> Claimed | Refused:
         queue=text(queue), schema=number(schema), metadata=blob(metadata), epoch=text(epoch),
         session_state=blob(session_state), begun=texts(begun),
         calls={text(call): text(mark) for call, mark in pairs(calls)},
-        asks=read_asks(asks), inbox=read_inbox(inbox),
+        asks=read_asks(asks), inbox=read_inbox(inbox), events=array(events) if events else None,
     )  # fmt: skip
 
 

@@ -182,6 +182,8 @@ class RunActor:
 
     async def _dependencies(self, identity: RunIdentity) -> ActionContext | None:
         """What the tools need; None where the run is told to end or to leave meanwhile, so that no tool will run."""
+        if self._served.context.shared is not None:
+            return self._served.context.shared
         making = asyncio.create_task(self._served.context.for_run(identity))
         urged = asyncio.create_task(self._urged.wait())
         try:

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from agent.errors import BrokenRecord, StoreUnavailable
 from agent.events import RunClaimed, encode
 from agent.state import SCHEMA_VERSION
-from scheduler.histories import histories
+from scheduler.histories import histories, read_history
 from scheduler.lifecycle import ENDED
 from scheduler.records import StoredEvent
 from scheduler.replies import Claimed, Refused
@@ -114,16 +114,28 @@ class Claimer:
             granted, refused = granted + more, refused + still_refused
         for request, reply in refused:
             await self._explain(request, reply)
-        runs = [request.one.run_id for request, _ in granted]
-        events = await self._surely(lambda: histories(self._redis, self._scripts.keys, runs))
+        histories_of = await self._histories(granted)
         return Claims(
             [
                 Claim(request.one.run_id, request.one.queue, request.activation, claimed, history, sent)
-                for (request, claimed), history in zip(granted, events, strict=True)
+                for (request, claimed), history in zip(granted, histories_of, strict=True)
             ],
             [request.one for request, _ in refused],
             [request.one.run_id for request, reply in refused if isinstance(reply, Refused) and reply.code in ENDED],
         )
+
+    async def _histories(
+        self, granted: Sequence[tuple["_Request", Claimed]]
+    ) -> list[Sequence[StoredEvent] | BrokenRecord]:
+        """The events of each run: most claims bring them along, long histories are read now."""
+        runs = [request.one.run_id for request, claimed in granted if claimed.events is None]
+        long = dict(
+            zip(runs, await self._surely(lambda: histories(self._redis, self._scripts.keys, runs)), strict=True)
+        )
+        return [
+            long[request.one.run_id] if claimed.events is None else read_history(request.one.run_id, claimed.events)
+            for request, claimed in granted
+        ]
 
     async def _send(
         self, requests: Sequence["_Request"], rooms: Rooms

@@ -48,6 +48,7 @@ BEAT_SECONDS: Final = 15
 
 _WORKER_SECONDS: Final = 4 * BEAT_SECONDS  # how long RQ believes in a worker that does not beat
 _BEATS_IN_A_ROW: Final = 50  # then other tasks have their turn
+_TELL_SECONDS: Final = 0.005
 _LOOK_AGAIN_SECONDS: Final = 1.0  # while workers are suspended
 
 
@@ -82,6 +83,7 @@ class AgentWorker(BaseWorker):
         self._on_shutdown = on_shutdown
         self._on_stop = on_stop
         self._standings: dict[str, Standing] = {}  # by activation, like RQ's `executions`
+        self._untold: list[str] = []  # activations that have just begun
         self._suspended = False
         self._listener: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("pawl.rq")
@@ -125,6 +127,7 @@ class AgentWorker(BaseWorker):
         """
         if self._listener:
             await cancelled(self._listener)
+        self._tell_begun()
         await self._batches.drained()
         await self._doorbell.close()
         await asyncio.to_thread(self.register_death)
@@ -205,17 +208,25 @@ class AgentWorker(BaseWorker):
     # ---- activations ------------------------------------------------------------------------------------------------
 
     def started(self, standing: Standing, activation: str) -> None:
-        """An activation of a running run has begun. RQ is told in the next batch; nobody has to wait for it."""
-        execution = execution_of(standing.run_id, activation, self.name, standing.since)
-        self.executions[activation] = execution
+        """An activation of a running run has begun. RQ is told a little later, for the run's own first moves come first."""
+        self.executions[activation] = execution_of(standing.run_id, activation, self.name, standing.since)
         self._standings[activation] = standing
-        self._tell_running(activation)
+        if not self._untold:
+            asyncio.get_running_loop().call_later(_TELL_SECONDS, self._tell_begun)
+        self._untold.append(activation)
+
+    def _tell_begun(self) -> None:
+        """Tells RQ what has just begun."""
+        untold, self._untold = self._untold, []
+        for activation in untold:
+            self._tell_running(activation)
 
     def ended(self, standing: Standing, activation: str) -> asyncio.Future[Mirrored]:
         """An activation has ended, and the run stands elsewhere. What became of it comes as the result.
 
         A wish is for the caller to fulfil. If it fails with a StoreUnavailable, a sweep tells RQ later.
         """
+        self._tell_begun()
         self._standings.pop(activation, None)
         execution = self.executions.pop(activation, None)
         return self._batches.send(mirror(self._keys, standing, execution, self._face()))
@@ -226,6 +237,7 @@ class AgentWorker(BaseWorker):
         Raises:
             redis.RedisError: The execution is given up by RQ in a minute.
         """
+        self._tell_begun()
         standing = self._standings.pop(activation, None)
         if standing is None:
             return

@@ -13,6 +13,7 @@ local room_for_one_crash, room_for_more, lease = take(), take(), tonumber(take()
 local body, agents = take(), take_list()
 
 local SUSPECT_DELAY = 500
+local FEW = 64 -- a run with so many events brings them along; more are read apart, not in a script
 
 local record, refusal = find(own)
 if not record then return refusal end
@@ -33,7 +34,8 @@ local function granted(code, queued_since)
   end
   return { code, now, queued_since, record.token, record.rev, record.seq, record.step, kept[1], record.open, kept[2], record.crashes,
     record.crashes_total, record.cancel, record.created_at, record.agent, record.session, record.tenant, record.queue,
-    record.schema, kept[3], kept[4], session, begun, call('HGETALL', CALLS), open_asks, call('LRANGE', INBOX, 0, -1) }
+    record.schema, kept[3], kept[4], session, begun, call('HGETALL', CALLS), open_asks, call('LRANGE', INBOX, 0, -1),
+    record.seq <= FEW and call('XRANGE', EVENTS, '-', '+') or '' }
 end
 
 if record.status == 'running' then
