@@ -135,7 +135,6 @@ class Agent:
         if (action_registry is None) == (actions is None):
             raise AgentDefinitionError("give an agent a registry, or a list of actions; not both, not neither")
         self.goal = goal
-        self.output_schema = output_schema
         self.environment = environment or Environment()
         self.action_context = action_context or ActionContext()
         self.result: object = None
@@ -153,6 +152,7 @@ class Agent:
         if output_schema is not None:
             self._options["output_schema"] = output_schema
         self.agent: core.Agent[Any] = core.Agent(goal, **self._options)
+        self.output_schema = str if output_schema is None and self.agent.output is not None else output_schema
         self.memory = self._fresh_memory()
 
     @property

@@ -215,6 +215,12 @@ class AgentRuntime:
         questions = [request for request in run.requests if request.kind == "clarification"]
         if user_message is None:
             return run.status != "waiting"
+        if not questions and run.requests:
+            asked = run.requests[0].request
+            raise ValueError(
+                f"Run {run_id} asks for an approval, and a message is none: await repository.answer({run_id!r}, "
+                f"Answer({asked!r}, 'approve')), or 'reject' with a reason, then run(session_id, run_id=...)"
+            )
         if not questions:
             raise ValueError(f"Run {run_id} asks nothing: a message is the task of a new run, or an answer")
         await self.repository.answer(run_id, Answer(questions[0].request, "reply", user_message))

@@ -25,8 +25,9 @@ def test_the_schema_is_the_exit_s_parameters() -> None:
 def test_the_exit_has_the_document_s_names() -> None:
     """item 28: `terminate`, with the one field `result` where the result is a text."""
     assert (Agent.TERMINATE_TOOL_NAME, Agent._TERMINATE_STR_FIELD) == ("terminate", "result")  # pyright: ignore[reportPrivateUsage]
-    properties = Agent("Write.", ActionRegistry()).actions["terminate"].parameters["properties"]
-    assert properties == {"result": {"type": "string"}}
+    agent = Agent("Write.", ActionRegistry())
+    assert agent.actions["terminate"].parameters["properties"] == {"result": {"type": "string"}}
+    assert agent.output_schema is str
 
 
 @pytest.mark.parametrize(
