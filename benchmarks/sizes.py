@@ -10,6 +10,7 @@ class Size:
     Attributes:
         rounds: How often a measurement is made; its median counts.
         commits: Of the floor.
+        repeats: How often in a round the same workers move fifty runs, one batch after the other.
         waiting_runs: Runs that wait for their models at once.
         kills: Workers that are killed, with a parent and without one each.
         submits: Runs whose first model call is timed.
@@ -19,11 +20,12 @@ class Size:
     name: str
     rounds: int
     commits: int
+    repeats: int
     waiting_runs: int
     kills: int
     submits: int
     idle_seconds: float
 
 
-FULL = Size("full", rounds=3, commits=30_000, waiting_runs=2_000, kills=20, submits=500, idle_seconds=60.0)
-QUICK = Size("quick", rounds=1, commits=10_000, waiting_runs=300, kills=1, submits=50, idle_seconds=10.0)
+FULL = Size("full", rounds=3, commits=30_000, repeats=5, waiting_runs=2_000, kills=20, submits=500, idle_seconds=60.0)
+QUICK = Size("quick", rounds=1, commits=10_000, repeats=1, waiting_runs=300, kills=1, submits=50, idle_seconds=10.0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from rq.job import Job, JobStatus
@@ -57,22 +59,26 @@ def _make(pawl: Keys, job: RunJob, push: Literal["R", "N"]) -> ScriptCall[bool]:
 
 
 def _fields_of(job: RunJob) -> dict[str, Any]:
-    made: Job = cast("Any", Job).create(
+    made: Any = copy(_pattern(job.queue, job.retention_seconds))
+    made.id, made.args = job.run_id, (job.run_id,)
+    made.description = describe(job.agent, job.task, job.run_id)
+    made.meta = {"agent": _plain(job.agent), "session": _plain(job.session), "tenant": _plain(job.tenant)}
+    made.created_at = made.enqueued_at = now()
+    return made.to_dict()
+
+
+@lru_cache(maxsize=100)  # RQ takes longer to make a job than all else that a submission does
+def _pattern(queue: str, retention_seconds: int) -> Job:
+    return cast("Any", Job).create(
         ENTRY_POINT,
-        args=(job.run_id,),
         connection=_NO_CONNECTION,
-        id=job.run_id,
-        origin=job.queue,
+        origin=queue,
         status=JobStatus.QUEUED,
-        description=describe(job.agent, job.task, job.run_id),
         timeout=-1,  # a lease says whether a run lives, never a limit of time
-        result_ttl=job.retention_seconds,
-        failure_ttl=job.retention_seconds,
+        result_ttl=retention_seconds,
+        failure_ttl=retention_seconds,
         serializer=JSONSerializer,
-        meta={"agent": _plain(job.agent), "session": _plain(job.session), "tenant": _plain(job.tenant)},
     )
-    made.enqueued_at = now()
-    return cast("Any", made).to_dict()
 
 
 _DESCRIPTION_LENGTH: Final = 40

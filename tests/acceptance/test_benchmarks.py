@@ -9,7 +9,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.sizes import Size
 
-TINY = Size("tiny", rounds=1, commits=500, waiting_runs=20, kills=1, submits=5, idle_seconds=1.0)
+TINY = Size("tiny", rounds=1, commits=500, repeats=1, waiting_runs=20, kills=1, submits=5, idle_seconds=1.0)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
