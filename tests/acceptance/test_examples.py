@@ -72,5 +72,5 @@ def test_every_example_says_how_it_is_run_and_is_run_in_a_test(name: str) -> Non
     module = name.removesuffix(".py")
     tests = [Path(__file__), Path(__file__).parents[1] / "documents" / "test_examples.py"]
 
-    assert f"pawl run {module} " in examples()[name] or f"python examples/{module}.py" in examples()[name]
+    assert f"pawl run examples.{module} " in examples()[name] or f"python examples/{module}.py" in examples()[name]
     assert any(f'run("{module}"' in path.read_text() for path in tests)

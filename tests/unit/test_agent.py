@@ -259,7 +259,7 @@ def test_the_end_at_a_limit_carries_what_there_is():
         agent.run_sync("go")
     assert (ended.value.limit, ended.value.partial) == ("max_steps", "So far 3.")
     assert agent.budget.max_steps == 2
-    with pytest.raises(BudgetExceeded, match="max_model_calls.*: raise the limit and run it again"):
+    with pytest.raises(BudgetExceeded, match=r"max_model_calls.*: raise the limit and run it again"):
         agent.run_sync("go", budget=Budget(max_model_calls=1))
 
 
