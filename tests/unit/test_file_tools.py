@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -246,12 +247,21 @@ def swapping(root: Path, place: Path) -> Iterator[threading.Event]:
     (place / "as_link").symlink_to(place / "ws-secret")
     stop = threading.Event()
 
+    def turn_into(form: Path) -> None:
+        while True:
+            try:
+                form.rename(root / "turn")
+            except OSError:  # a write that found nothing there has made a folder
+                shutil.rmtree(root / "turn")
+            else:
+                return
+
     def swap() -> None:
         while not stop.is_set():
             (root / "turn").rename(place / "as_folder")
-            (place / "as_link").rename(root / "turn")
+            turn_into(place / "as_link")
             (root / "turn").rename(place / "as_link")
-            (place / "as_folder").rename(root / "turn")
+            turn_into(place / "as_folder")
 
     thread = threading.Thread(target=swap)
     thread.start()
