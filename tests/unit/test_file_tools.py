@@ -1,9 +1,9 @@
 """Tools for files: what is in the folder, and no way out of it (case-129)."""
 
 import os
+import shutil
 import socket
 import stat
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
