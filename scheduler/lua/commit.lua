@@ -13,15 +13,15 @@
 --   running -> budget_exceeded
 -- Derived keys: ledgers, session and its queue, idem, indexes
 
-local token, base, nonce, to, consumed = take(), tonumber(take()), take(), take(), tonumber(take())
-local lease, step, state, model_call, open = tonumber(take()), take(), take(), take(), take()
+local token, base, nonce, to, consumed, lease, step, state, model_call, open = unpack(ARGV, taken + 1, taken + 10)
+base, consumed, lease, taken = tonumber(base), tonumber(consumed), tonumber(lease), taken + 10
 local settled, hold, lives = take_list(), take_list(), take_list()
 local marks, asks, few, events = take_list(), take_list(), take_list(), take_list()
 local said = {}
 for i = 1, #few, 2 do said[few[i]] = few[i + 1] end
 local due, reason = tonumber(said.at) or (said.delay and now + tonumber(said.delay)), said.reason or ''
 
-local record, refusal = find(own, to == 'running' and HEAD or FIELDS)
+local record, refusal = find(own, to == 'running' and HEAD or nil)
 if not record then return refusal end
 
 local promoted = ''

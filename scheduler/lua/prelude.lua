@@ -23,8 +23,10 @@ local RESUMABLE = { failed = true, budget_exceeded = true }
 -- call, reads only the head.
 local HEAD = { 'id', 'status', 'token', 'rev', 'last', 'seq', 'step', 'hold', 'over', 'cancel', 'crashes', 'crashes_total',
   'session' }
-local FIELDS = { 'schema', 'agent', 'tenant', 'queue', 'idem', 'created_at', 'moves', 'status_at', 'fence', 'open', 'behind',
-  'overtakes', 'rings', 'rung', 'not_before', 'deferrals', 'deferral', unpack(HEAD) }
+local function all_fields()
+  return { 'schema', 'agent', 'tenant', 'queue', 'idem', 'created_at', 'moves', 'status_at', 'fence', 'open', 'behind',
+    'overtakes', 'rings', 'rung', 'not_before', 'deferrals', 'deferral', unpack(HEAD) }
+end
 local NUMBERS = { schema = true, created_at = true, moves = true, status_at = true, fence = true, rev = true, seq = true,
   step = true, crashes = true, crashes_total = true, rings = true, deferrals = true }
 
@@ -76,7 +78,7 @@ end
 
 -- The record of a run; nil and the refusal where there is none or it cannot be read.
 local function find(id, fields)
-  fields = fields or FIELDS
+  fields = fields or all_fields()
   local values = read(id, unpack(fields))
   local record = { changes = {} }
   for i, field in ipairs(fields) do
