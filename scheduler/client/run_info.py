@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import cast
+from typing import Final, cast
 
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
@@ -16,7 +16,7 @@ from agent.budget import Amount, Budget, Elapsed, Reservation, Usage, left
 from agent.errors import BrokenRecord
 from agent.events import Event, RunBudgetExceeded, RunCancelled, RunCompleted, RunFailed
 from agent.state import Checkpoint
-from scheduler.lifecycle import Status, Wait
+from scheduler.lifecycle import CancelReason, Status, Wait
 from scheduler.records import RunRecord
 from scheduler.replies import Ask
 
@@ -182,6 +182,12 @@ def _due(record: RunRecord, facts: Facts) -> datetime | None:
     return moment_or_none(facts.due_at if record.status is Status.WAITING else record.not_before)
 
 
+_OVERTAKEN: Final = {
+    CancelReason.INTERRUPT.value: "a newer run of its session interrupted it",
+    CancelReason.ROLLBACK.value: "a newer run of its session took its place, and its memory is rolled back",
+}
+
+
 def reason_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> str:
     """Why the run stands where it stands; '' where nothing is to be said."""
     match record.status:
@@ -191,6 +197,8 @@ def reason_of(record: RunRecord, facts: Facts, surroundings: Surroundings) -> st
             return _why_waiting(record, facts)
         case Status.RUNNING:
             return "was asked to end" if record.cancel else ""
+        case Status.CANCELLED if record.cancel in _OVERTAKEN:
+            return _OVERTAKEN[record.cancel]
         case _:
             return "" if record.reason == record.status else record.reason
 

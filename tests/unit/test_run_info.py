@@ -115,6 +115,9 @@ def test_an_ended_run_says_what_it_came_to(
         ({"status": Status.WAITING, "wait": "timer"}, {}, "waits for timer until 2027-01-15 08:02:00 UTC"),
         ({"status": Status.FAILED, "reason": "refused: no"}, {}, "^refused: no$"),
         ({"status": Status.COMPLETED, "reason": "completed"}, {}, "^$"),
+        ({"status": Status.CANCELLED, "reason": "cancelled", "cancel": "user"}, {}, "^$"),
+        ({"status": Status.CANCELLED, "reason": "cancelled", "cancel": "interrupt"}, {}, "interrupted it"),
+        ({"status": Status.CANCELLED, "reason": "rollback", "cancel": "rollback"}, {}, "its memory is rolled back"),
     ],
 )
 def test_it_says_why_it_stands_where_it_stands(
