@@ -197,6 +197,8 @@ def _rest_of(name: str, limit: Amount, usage: Usage, step: int, elapsed: Elapsed
             used = elapsed.active_ms / 1000
         case "max_wall_seconds":
             used = elapsed.wall_ms / 1000
+        case "max_cost_usd":
+            return max(Decimal(limit) - usage.cost_usd, Decimal(0))
         case _:  # the name of what is used, behind `max_`
             used = getattr(usage, name[4:])
     return max(cast("float", limit) - cast("float", used), 0)

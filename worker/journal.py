@@ -77,7 +77,6 @@ class RedisJournal:
         self._batches = batches
         self._lease_seconds = scripts.policy.lease_ms / 1000
         self._fresh_seconds = min(FRESH_SECONDS, self._lease_seconds / 8)
-        self._renews = True
         self._rev = claimed.rev
         self._age_ms = claimed.now - claimed.created_at
         self._claimed_at = time.monotonic()
@@ -116,9 +115,10 @@ class RedisJournal:
             LeaseLost: Another worker owns the run now.
             StoreError: Redis refuses this commit for good, such as one that is too large.
         """
-        call = self._call(commit)
+        renews = time.monotonic() - self._lease.renewed > self._fresh_seconds
+        call = self._call(commit, renews=renews)
         reach("before_commit")
-        committed = await self._send(call)
+        committed = await self._send(call, renews=renews)
         reach("after_commit")
         if commit.to == "running" and not committed.own:  # sent again, done long ago, and taken over since
             raise LeaseLost(f"{self._run}: committed, and taken over since")
@@ -165,13 +165,12 @@ class RedisJournal:
             reason=reason[:500],
             blame=blame,
         )
-        return (await self._send(call)).status
+        return (await self._send(call, renews=False)).status
 
     def _nonce(self) -> str:
         return f"{self._lease.token}/{self._rev}"
 
-    def _call(self, commit: Commit) -> CommitCall:
-        self._renews = time.monotonic() - self._lease.renewed > self._fresh_seconds
+    def _call(self, commit: Commit, *, renews: bool) -> CommitCall:
         settled = self._settled(commit.charge) if commit.charge else []
         opening = self._opening(commit)
         stepped = commit.checkpoint.step != self._step
@@ -187,7 +186,7 @@ class RedisJournal:
             base=self._rev,
             nonce=self._nonce(),
             to=Status(commit.to),
-            renews=self._renews,
+            renews=renews,
             events=[encode(event) for event in commit.events],
             delay_ms=commit.delay_ms,
             wait=commit.wait,
@@ -232,14 +231,14 @@ class RedisJournal:
         entries = [Entry(ledger, metric, amount) for metric, amount in _amounts(usage)]
         return [*entries, Entry(ledger, "total_tokens", usage.total_tokens)]
 
-    async def _send(self, call: CommitCall) -> Committed:
+    async def _send(self, call: CommitCall, *, renews: bool) -> Committed:
         self.committing = True
         try:
-            return await self._answer_to(call)
+            return await self._answer_to(call, renews=renews)
         finally:
             self.committing = False
 
-    async def _answer_to(self, call: CommitCall) -> Committed:
+    async def _answer_to(self, call: CommitCall, *, renews: bool) -> Committed:
         """Sends a commit until it is answered. Only the answer `stale` means that the run is lost."""
         pause = 0.05
         while True:
@@ -256,7 +255,7 @@ class RedisJournal:
                 continue
             if isinstance(reply, Refused):
                 raise LeaseLost(f"{self._run}: {reply.code}")
-            if reply.own and self._renews:
+            if reply.own and renews and reply.code == "done":  # what was done long ago renewed nothing now
                 self._lease.granted(sent, self._lease_seconds)
             return reply
 

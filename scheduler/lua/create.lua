@@ -8,6 +8,13 @@
 
 -- include sessions
 
+-- A moment is given as itself or as a delay; nil where neither is given.
+local function take_moment()
+  local at, delay = take(), take()
+  if at ~= '' then return tonumber(at) end
+  if delay ~= '' then return now + tonumber(delay) end
+end
+
 local digest, on_busy, start = take(), take(), take_moment()
 local body, overtaken_body, most_behind, given = take(), take(), tonumber(take()), take_list()
 

@@ -57,13 +57,6 @@ else
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- A moment is given as itself or as a delay; nil where neither is given.
-local function take_moment()
-  local at, delay = take(), take()
-  if at ~= '' then return tonumber(at) end
-  if delay ~= '' then return now + tonumber(delay) end
-end
-
 -- The same key of another run.
 local function of(id, key)
   if id == own then return key end

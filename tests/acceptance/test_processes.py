@@ -7,19 +7,11 @@ import time
 from scheduler.lifecycle import Status
 from tests.support.plays import hold_again, say, task, use
 from tests.support.site import Site, WorkerProcess
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_gone, wait_until
 
 
 def _child_of(parent: WorkerProcess, name: str) -> int:
     return parent.lines("process_started", child=name)[0]["process"]
-
-
-def _is_gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def _processes(site: Site) -> WorkerProcess:
@@ -50,14 +42,14 @@ def test_the_runs_of_a_killed_process_are_taken_over_within_a_second(site: Site)
     assert site.rq("info", "--raw").count("worker ") == 0
 
 
-def test_children_end_when_their_parent_is_gone(site: Site) -> None:
+def test_children_end_when_their_parentis_gone(site: Site) -> None:
     """In good order: what they do not finish is handed over, and counts no crash."""
     parent = _processes(site)
     run = site.submit(task(use(hold_again("gate")), say("done")))
     site.leaves("hold_again")
     children = [line["process"] for line in parent.lines("process_started")]
     parent.kill()
-    wait_until("both children are gone", lambda: all(_is_gone(child) for child in children))
+    wait_until("both children are gone", lambda: all(is_gone(child) for child in children))
     assert site.record(run.id).status is Status.QUEUED
     assert site.record(run.id).crashes_total == 0
 

@@ -9,21 +9,13 @@ from scheduler.lifecycle import Status
 from tests.support.player import LEASE_SECONDS
 from tests.support.plays import hold, hold_again, note, say, seize, task, use
 from tests.support.site import Site, WorkerProcess
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_gone, wait_until
 
 HELD_SECONDS = 4  # more than three leases
 
 
 def _warden_of(worker: WorkerProcess) -> int:
     return worker.said("warden_started")["warden"]
-
-
-def _is_gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def test_a_tool_that_holds_the_interpreter_does_not_lose_the_lease(site: Site) -> None:
@@ -74,7 +66,7 @@ def test_a_worker_that_dies_while_it_is_held_is_not_outlived_by_its_warden(site:
 
     killed = time.time()
     held.kill()
-    wait_until("the warden is gone", lambda: _is_gone(_warden_of(held)), 10)
+    wait_until("the warden is gone", lambda: is_gone(_warden_of(held)), 10)
     assert run.result(timeout=15).output == "done"
     assert site.claimed_at(run.id) - killed < LEASE_SECONDS + 1.5
     assert site.record(run.id).crashes_total == 1
@@ -119,4 +111,4 @@ def test_a_warden_that_dies_is_started_again_and_knows_all_leases(site: Site) ->
     assert neighbour.result(timeout=15).output == "done"
 
     assert worker.terminate() == 0
-    wait_until("the warden is gone", lambda: _is_gone(second), 2)
+    wait_until("the warden is gone", lambda: is_gone(second), 2)

@@ -13,7 +13,7 @@ import structlog
 
 from agent.call_board import SIZE, CallBoard
 from scheduler.policy import Policy
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_gone, wait_until
 from worker.warden import Warden, is_stopped
 from worker.warden_keeper import shared_memory
 
@@ -92,15 +92,7 @@ def test_a_warden_leaves_with_its_parent_though_a_child_holds_the_pipe() -> None
     warden, child = map(int, parent.stdout.readline().split())
     try:
         parent.wait(10)
-        wait_until("the warden is gone", lambda: _is_gone(warden), 5)
+        wait_until("the warden is gone", lambda: is_gone(warden), 5)
     finally:
         os.kill(child, signal.SIGKILL)
         parent.stdout.close()
-
-
-def _is_gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    return False

@@ -1,5 +1,6 @@
 """Waiting for what is to come, by looking again and again: no test sleeps for a guessed time."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -21,3 +22,12 @@ def wait_until(description: str, look: Callable[[], Found], seconds: float = 15.
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {description} (seen: {seen!r})")
         time.sleep(0.02)
+
+
+def is_gone(process: int) -> bool:
+    """Whether there is no process of this id any more."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
