@@ -3,12 +3,14 @@
 All keys share one hash tag, so that a service in cluster mode keeps them in one slot. RQ's keys are RQ's own; the RQ
 bridge names them.
 
-Scripts get their keys from `Keys.frame`: the run's own, the shared ones, then prefixes which a value of the record (its
-session, its agent ...) completes.
+A script is given one key, a run's record, and builds from it those that it uses: each further key would cost it as much as
+a field of the record. Their names in Lua are made here too (`lua_names`).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -101,12 +103,24 @@ def unscoped(value: str) -> str:
     return value.partition(":")[2]
 
 
-@lru_cache(maxsize=20_000)
-def _frame(prefix: str, run: str) -> tuple[bytes, ...]:
-    own = [f"{prefix}:{kind}:{run}" for kind in FAMILY]
-    shared = [f"{prefix}:{kind}" for kind in SHARED]
-    derived = [f"{prefix}:{kind}:" for kind in DERIVED]
-    return tuple(key.encode() for key in own + shared + derived)
+_IN_LUA = (
+    {kind: f"PREFIX .. '{kind}:' .. own" for kind in FAMILY}
+    | {kind: f"PREFIX .. '{kind}'" for kind in SHARED}
+    | {kind: f"PREFIX .. '{kind}:'" for kind in DERIVED}
+)
+
+
+def lua_names(code: str, known: Collection[str] = ()) -> dict[str, str]:
+    """What a piece of Lua calls keys, and the Lua that makes each of them from `PREFIX` and the run's id, `own`.
+
+    Derived keys are prefixes, which a value of the record (its session, its agent ...) completes.
+
+    Args:
+        known: Names that are there already.
+    """
+    names = {kind.upper().replace("-", "_"): making for kind, making in _IN_LUA.items()}
+    used = set(re.findall(r"\b[A-Z_]+\b", code)).difference(known)
+    return {name: making for name, making in names.items() if name in used}
 
 
 @lru_cache(maxsize=1_000)
@@ -126,10 +140,6 @@ class Keys:
 
     def _key(self, *parts: str) -> str:
         return ":".join((self.prefix, *parts))
-
-    def frame(self, run: str = "") -> tuple[bytes, ...]:
-        """The keys of every script about `run`; prefixes of all runs' keys where it is left out."""
-        return _frame(self.prefix, run)
 
     def family(self, run: str) -> tuple[str, ...]:
         """All keys of one run, its record first."""

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import redis as blocking
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
+from scheduler.keys import lua_names
 from scheduler.unavailable import mapped
 from scheduler.wire import Argument, Packed, Reply, Value, ask, pack, send
 
@@ -45,10 +46,23 @@ def read_library(folder: Path = LUA) -> Library:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.lua"))}
     prelude, sessions = texts.pop("prelude"), texts.pop("sessions")
     return {
-        name: Script(name, prelude + text.replace("-- include sessions\n", sessions))
-        for name, text in texts.items()
-        if not name.startswith("rq_")
+        name: Script(name, _whole(prelude, text, sessions)) for name, text in texts.items() if not name.startswith("rq_")
     }
+
+
+def _whole(prelude: str, text: str, sessions: str) -> str:
+    """A script with what it builds on. Keys that are used only behind the functions for sessions are made where these are."""
+    front, included, rest = text.partition("-- include sessions\n")
+    behind = sessions + rest if included else ""
+    names = lua_names(prelude + front)
+    return "".join((_GIVEN, _locals(names), prelude, front, _locals(lua_names(behind, known=names)), behind))
+
+
+_GIVEN: Final = "local own, PREFIX = ARGV[1], KEYS[1]:sub(1, -#ARGV[1] - #'run:' - 1)\n"
+
+
+def _locals(names: Mapping[str, str]) -> str:
+    return "".join(f"local {name} = {making}\n" for name, making in names.items())
 
 
 @dataclass(frozen=True, slots=True)

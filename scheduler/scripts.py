@@ -63,7 +63,7 @@ class Scripts:
             new.id, *self._lives, new.digest, new.on_busy.value, *_moment(new.at_ms, new.delay_ms), new.event,
             new.overtaken_event, self.policy.max_behind, len(fields), *fields,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["create"], self.keys.frame(new.id), arguments, read_created)
+        return ScriptCall(self._scripts["create"], (self.keys.run(new.id),), arguments, read_created)
 
     def claim(
         self,
@@ -82,7 +82,7 @@ class Scripts:
             run, *self._lives, activation, worker, newest_schema, int(room_for_one_crash), int(room_for_more),
             self.policy.lease_ms, event, len(agents), *agents,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["claim"], self.keys.frame(run), arguments, read_claimed)
+        return ScriptCall(self._scripts["claim"], (self.keys.run(run),), arguments, read_claimed)
 
     def commit(
         self,
@@ -163,7 +163,7 @@ class Scripts:
             few += ("crashes_at_a_step", policy.crashes_at_a_step, "crashes_in_all", policy.crashes_in_all)
         arguments += (len(few), *few, len(events))
         arguments += events
-        return ScriptCall(self._scripts["commit"], self.keys.frame(run), arguments, read_committed)
+        return ScriptCall(self._scripts["commit"], (self.keys.run(run),), arguments, read_committed)
 
     def renew(self, runs: Iterable[tuple[str, str]]) -> ScriptCall[Renewed]:
         """Renews the leases of (run, token) pairs, at most 200 in one call."""
@@ -171,7 +171,7 @@ class Scripts:
         if len(flat) > 2 * MAX_RENEWALS:
             raise ValueError(f"at most {MAX_RENEWALS} leases are renewed in one call")
         arguments: list[Argument] = ["", *self._lives, self.policy.lease_ms, len(flat), *flat]
-        return ScriptCall(self._scripts["renew"], self.keys.frame(), arguments, read_renewed)
+        return ScriptCall(self._scripts["renew"], (self.keys.run(""),), arguments, read_renewed)
 
     def reap(
         self,
@@ -188,7 +188,7 @@ class Scripts:
             run, *self._lives, token, "dead" if dead else "expired", requeued_event, cancelled_event, *poison,
             self.policy.crashes_at_a_step, self.policy.crashes_in_all,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["reap"], self.keys.frame(run), arguments, read_outcome)
+        return ScriptCall(self._scripts["reap"], (self.keys.run(run),), arguments, read_outcome)
 
     def signal(self, run: str, *, sid: str, kind: str, body: bytes, ask: str = "") -> ScriptCall[Refused]:
         """Brings a `reply`, `approve`, `reject` or `top_up`. `ask` names the request; empty: the only open one.
@@ -200,14 +200,14 @@ class Scripts:
             run, *self._lives, _word("signal id", sid), kind, ASK_OF[kind], ask and _word("request", ask), body,
             self.policy.max_inbox, self.policy.max_signals,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["signal"], self.keys.frame(run), arguments, read_refused)
+        return ScriptCall(self._scripts["signal"], (self.keys.run(run),), arguments, read_refused)
 
     def cancel(
         self, run: str, *, sid: str, event: bytes, reason: CancelReason = CancelReason.USER
     ) -> ScriptCall[Outcome | Refused]:
         """Asks a running run to end (`asked`); ends any other with `event` (`cancelled`)."""
         arguments: list[Argument] = [run, *self._lives, _word("signal id", sid), reason.value, event]
-        return ScriptCall(self._scripts["cancel"], self.keys.frame(run), arguments, read_outcome)
+        return ScriptCall(self._scripts["cancel"], (self.keys.run(run),), arguments, read_outcome)
 
     def resume(
         self,
@@ -223,12 +223,12 @@ class Scripts:
         arguments: list[Argument] = [
             run, *self._lives, _word("signal id", sid), limits or b"", on_busy.value, event, overtaken_event,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["resume"], self.keys.frame(run), arguments, read_refused)
+        return ScriptCall(self._scripts["resume"], (self.keys.run(run),), arguments, read_refused)
 
     def sweep(self, *, most: int = 100, most_tended: int = 100) -> ScriptCall[Swept]:
         """Finds what is over. `most_tended` = 0 leaves out RQ's mirror and the runs whose retention is over."""
         arguments: list[Argument] = ["", *self._lives, most, most_tended, self.policy.lease_ms]
-        return ScriptCall(self._scripts["sweep"], (*self.keys.frame(), self.keys.swept_at), arguments, read_swept)
+        return ScriptCall(self._scripts["sweep"], (self.keys.run(""), self.keys.swept_at), arguments, read_swept)
 
     def ring(self, run: str, *, rq_keys: Sequence[str], rq_words: tuple[str, ...]) -> ScriptCall[Refused]:
         """Tells RQ that a run wants a worker: `rung`, `waits`, `no_job` (make the job, which rings), `cancel`, or `no`.
@@ -238,23 +238,23 @@ class Scripts:
         those that say that a person cancelled it.
         """
         arguments: list[Argument] = [run, *self._lives, *rq_words[:2], len(rq_words) - 2, *rq_words[2:]]
-        return ScriptCall(self._scripts["ring"], (*self.keys.frame(run), *rq_keys), arguments, read_refused)
+        return ScriptCall(self._scripts["ring"], (self.keys.run(run), *rq_keys), arguments, read_refused)
 
     def defer(self, run: str, *, deferral: str, reason: str) -> ScriptCall[Deferred | Refused]:
         """Puts off a queued run that this worker cannot run; `deferral` is made once for each refused claim."""
         arguments: list[Argument] = [
             run, *self._lives, deferral, reason, self.policy.defer_first_ms, self.policy.defer_longest_ms,
         ]  # fmt: skip
-        return ScriptCall(self._scripts["defer"], self.keys.frame(run), arguments, read_deferred)
+        return ScriptCall(self._scripts["defer"], (self.keys.run(run),), arguments, read_deferred)
 
     def delete(self, run: str) -> ScriptCall[Refused]:
         """Removes an ended run before its time: `deleted`, or `live` with its status."""
-        return ScriptCall(self._scripts["delete"], self.keys.frame(run), [run, *self._lives], read_refused)
+        return ScriptCall(self._scripts["delete"], (self.keys.run(run),), [run, *self._lives], read_refused)
 
     def forget(self, session: str, tenant: str, *, last_activity: int) -> ScriptCall[Refused]:
         """Takes the memory from a session that nobody has used since: `forgotten`, `moved`, `missing`, or `busy`."""
         arguments: list[Argument] = ["", *self._lives, scoped(tenant, name("session", session)), last_activity]
-        return ScriptCall(self._scripts["forget"], self.keys.frame(), arguments, read_refused)
+        return ScriptCall(self._scripts["forget"], (self.keys.run(""),), arguments, read_refused)
 
     def _add_entries(self, arguments: list[Argument], entries: Sequence[Entry]) -> None:
         arguments.append(3 * len(entries))

@@ -3,14 +3,11 @@
 -- A script reads and checks everything first, then writes, for Lua does not roll back. The first write is one that a full
 -- memory refuses; those after it cannot fail. A refusal changes nothing.
 --
--- Keys, the same in every script (keys.py, Keys.frame): the run's own seven; the shared ones; and prefixes, which a value of
--- the record completes. A script for many runs gets the run '' and so prefixes in place of the first seven.
+-- Keys: the first is the run's record. The names of the others that a script uses are made of it in front of this text
+-- (keys.py, lua_names): the run's own, the shared ones, and prefixes, which a value of the record completes. A script for
+-- many runs gets the run '' and so prefixes of the runs' own keys.
 -- Arguments: the run, milliseconds that an ended run and an idle session are kept, then the script's own.
 -- Replies are arrays {code, ...}; a missing value is ''.
-
-local RUN, EVENTS, INBOX, CALLS, ASKS, SIDS, LIVE,
-  CLOCK, LEASES, DUE, MIRROR, EXPIRING, BY_TIME, SESSIONS, HINTS,
-  BY_STATUS, BY_AGENT, BY_TENANT, BY_SESSION, SESSION, NEXT, BEGUN, SESSIONS_OF, IDEM = unpack(KEYS)
 
 local RING_GRACE = 2000 -- milliseconds until a sweep rings, where whoever made the run due rings at once
 local SESSION_MEMORY = 50 -- so many runs of a session are its memory, and live as long as the session
@@ -31,7 +28,6 @@ local NUMBERS = { schema = true, created_at = true, moves = true, status_at = tr
   step = true, crashes = true, crashes_total = true, rings = true, deferrals = true }
 
 local call = redis.call
-local own = ARGV[1]
 local RUN_LIFE, SESSION_LIFE = tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- Arguments are taken in order.

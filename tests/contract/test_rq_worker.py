@@ -234,6 +234,32 @@ def test_it_takes_as_many_as_asked_the_first_queue_first(redis_url: str) -> None
     asyncio.run(scenario())
 
 
+def test_workers_that_take_turns_come_to_equal_shares(redis_url: str) -> None:
+    async def scenario() -> list[int]:
+        async with working(redis_url) as face:
+            for number in range(50):
+                face.put(f"0-{number}")
+            return [len(await face.worker.pop(10)) for _ in range(9)]
+
+    taken = asyncio.run(scenario())
+
+    assert taken == [10, 10, 10, 10, 5, 3, 1, 1, 0]
+    assert abs(sum(taken[::2]) - sum(taken[1::2])) <= 2
+
+
+def test_what_is_left_of_an_urgent_queue_comes_before_the_next_queue(redis_url: str) -> None:
+    async def scenario() -> None:
+        async with working(redis_url, "high", "default") as face:
+            for number in range(3):
+                face.put(f"0-urgent-{number}", "high")
+            face.put("0-1")
+
+            assert await face.worker.pop(10) == [Popped("0-urgent-0", "high"), Popped("0-urgent-1", "high")]
+            assert await face.worker.pop(10) == [Popped("0-urgent-2", "high"), Popped("0-1", "default")]
+
+    asyncio.run(scenario())
+
+
 def test_what_it_cannot_claim_is_dropped_or_put_back_in_order(redis_url: str) -> None:
     async def scenario() -> None:
         async with working(redis_url) as face:

@@ -5,37 +5,41 @@ from __future__ import annotations
 import re
 from datetime import date
 
+import lupa
 import pytest
 
 from agent.errors import ConfigurationError
-from scheduler.keys import DERIVED, FAMILY, SHARED, Keys, Life, name, scoped, unscoped
-from scheduler.scripting import LUA
+from scheduler.keys import DERIVED, FAMILY, SHARED, Keys, Life, lua_names, name, scoped, unscoped
+from scheduler.scripting import LUA, read_library
 
 KEYS = Keys()
-PRELUDE = (LUA / "prelude.lua").read_text()
 
 
-def test_the_prelude_takes_the_frame_in_its_order() -> None:
-    taken = re.search(r"^local ([A-Z_,\s]+) = unpack\(KEYS\)", PRELUDE, re.MULTILINE)
-    assert taken
+def test_lua_names_the_keys_as_python_does() -> None:
+    everything = " ".join(kind.upper().replace("-", "_") for kind in [*FAMILY, *SHARED, *DERIVED])
+    making = lua_names(everything)
+    values = lupa.LuaRuntime().execute(f"""
+        local PREFIX, own = '{KEYS.prefix}:', '0-a'
+        return {{ {", ".join(f"{name} = {lua}" for name, lua in making.items())} }}
+    """)
 
-    words = [word.strip().lower().replace("_", "-") for word in taken[1].split(",")]
-
-    assert words == [*FAMILY, *SHARED, *DERIVED]
-
-
-def test_a_frame_of_a_run() -> None:
-    frame = KEYS.frame("0-a")
-
-    assert frame[: len(FAMILY)] == tuple(key.encode() for key in KEYS.family("0-a"))
-    assert KEYS.run("0-a").encode() == frame[0]
-    assert KEYS.leases.encode() in frame
-    assert KEYS.session("").encode() in frame
+    assert [values[kind.upper()] for kind in FAMILY] == list(KEYS.family("0-a"))
+    assert values["LEASES"] == KEYS.leases
+    assert values["BY_TIME"] == KEYS.by_time
+    assert values["SESSIONS_OF"] == KEYS.sessions_of("")
+    assert values["SESSION"] == KEYS.session("")
 
 
-def test_a_frame_of_no_run_has_the_prefixes_of_all() -> None:
-    for prefix, key in zip(KEYS.frame(), KEYS.frame("0-a"), strict=True):
-        assert key.startswith(prefix)
+def test_a_script_makes_only_the_keys_that_it_uses() -> None:
+    assert list(lua_names("call('ZREM', LEASES, own) -- by SESSION_LIFE")) == ["LEASES"]
+    assert list(lua_names("call('ZREM', LEASES, of(id, RUN))", known=["LEASES"])) == ["RUN"]
+
+
+def test_each_script_makes_each_key_once() -> None:
+    for script in read_library().values():
+        made = re.findall(r"^local ([A-Z_]+) = PREFIX", script.text, re.MULTILINE)
+        assert "RUN" in made
+        assert len(made) == len(set(made)), script.name
 
 
 def test_no_key_is_spelled_in_lua() -> None:
@@ -46,7 +50,7 @@ def test_no_key_is_spelled_in_lua() -> None:
 
 
 def test_all_keys_share_one_hash_tag() -> None:
-    keys = [key.decode() for key in Keys("shop").frame("0-a")]
+    keys = [*Keys("shop").family("0-a"), Keys("shop").leases, Keys("shop").session("a:b")]
     keys += [KEYS.swept_at, KEYS.cards, KEYS.usage(date(2026, 1, 2)).key, KEYS.tenant("acme").key]
 
     assert {re.sub(r"^{(.*?)}:.*", r"\1", key) for key in keys} == {"shop", "pawl"}
