@@ -8,12 +8,12 @@ last model call and some output tokens are kept for the last answer, which offer
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, Final, NamedTuple, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
 from agent.models.base import Price
+from agent.values import value
 
 DEFAULT_OUTPUT_TOKENS = 4096
 """Output tokens reserved for a call where nobody said how many it may make."""
@@ -44,17 +44,7 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 
 
-class _Figures(BaseModel, frozen=True):
-    """Plain numbers, and compared as such: every commit asks several times whether some differ from their defaults."""
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is type(self) and other.__dict__ == self.__dict__)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.__dict__.values()))
-
-
-class Budget(_Figures, frozen=True, extra="forbid"):
+class Budget(BaseModel, frozen=True, extra="forbid"):
     """The limits of one run. None means no limit; 0 means nothing may be used.
 
     Attributes:
@@ -77,6 +67,13 @@ class Budget(_Figures, frozen=True, extra="forbid"):
     max_active_seconds: Seconds | None = None
     max_wall_seconds: Seconds | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all limits are the same, by whatever way they were set."""
+        return self is other or (isinstance(other, Budget) and other.__dict__ == self.__dict__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__.values()))
+
     def raised(self, additions: "Budget") -> "Budget":
         """This budget with the limits of `additions` that were set added on top. A limit that is not there stays away."""
         mine = self.model_dump()
@@ -88,7 +85,8 @@ class Budget(_Figures, frozen=True, extra="forbid"):
         return Budget(**mine)
 
 
-class Usage(_Figures, frozen=True):
+@value
+class Usage:
     """What a run has used so far.
 
     Attributes:
@@ -134,7 +132,8 @@ class Usage(_Figures, frozen=True):
 NO_USAGE = Usage()
 
 
-class Reservation(BaseModel):
+@value
+class Reservation:
     """What is set aside for one model call before it is made.
 
     Attributes:
@@ -143,12 +142,23 @@ class Reservation(BaseModel):
         last: True for the last answer that the budget allows.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     input_tokens: int
     output_tokens: int
     cost_nanousd: int | None = None
     last: bool = False
+
+    def to_bytes(self) -> bytes:
+        """JSON, defaults left out."""
+        return _RESERVATION.serializer.to_json(self, exclude_defaults=True)
+
+    @classmethod
+    def of(cls, data: bytes) -> "Reservation":
+        """The reservation that was written.
+
+        Raises:
+            ValueError: It cannot be read.
+        """
+        return _RESERVATION.validate_json(data)
 
     def as_usage(self) -> Usage:
         """The charge for a call whose real usage nobody will know: all that was reserved."""
@@ -160,6 +170,9 @@ class Reservation(BaseModel):
             unpriced_calls=int(self.cost_nanousd is None),
             estimated_tokens=self.input_tokens + self.output_tokens,
         )
+
+
+_RESERVATION: Final = TypeAdapter(Reservation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +193,11 @@ class Elapsed(NamedTuple):
 
 def left(budget: Budget, usage: Usage, step: int, elapsed: Elapsed) -> dict[str, Amount]:
     """What is left of every limit that is set, by its name, in its own unit. Never below zero."""
-    return {name: _rest_of(name, limit, usage, step, elapsed) for name, limit in _set_limits(budget)}
-
-
-@lru_cache(maxsize=1_000)  # asked for at every step
-def _set_limits(budget: Budget) -> tuple[tuple[str, Amount], ...]:
-    return tuple((name, limit) for name, limit in budget if limit is not None)
+    return {
+        name: _rest_of(name, limit, usage, step, elapsed)
+        for name, limit in budget.__dict__.items()  # its fields, without a generator: asked for at every step
+        if limit is not None
+    }
 
 
 def _rest_of(name: str, limit: Amount, usage: Usage, step: int, elapsed: Elapsed) -> Amount:

@@ -143,6 +143,8 @@ class ContextManager:
         """What stands before the window: what is known, and the task at work where the window no longer holds it."""
         task = conversation.messages[conversation.own].content or "" if conversation.own_messages else ""
         is_behind_the_first = conversation.window > 0 or context.run
+        if not (is_behind_the_first or context.summary or context.memory or context.open_questions):
+            return _NO_FRONT
         return _front(
             first_task=context.first_task if is_behind_the_first and context.first_task != task else "",
             summary=context.summary,
@@ -164,6 +166,9 @@ class _Front:
 
     messages: Sequence[Message]
     tokens: int
+
+
+_NO_FRONT: Final = _Front((), 0)
 
 
 @lru_cache(maxsize=1_000)  # it stays the same from step to step, until the window moves
@@ -266,7 +271,7 @@ def _cut_to(messages: Sequence[Message], sizes: Sequence[int], room: int) -> lis
         share = max(left - floor * (len(messages) - number - 1), floor)
         if size > share and message.content:
             shorter = _fitted(message.content, estimate(message.content) - size + share)
-            kept.append(message.model_copy(update={"content": shorter}))
+            kept.append(replace(message, content=shorter))
         else:
             kept.append(message)
         left -= min(size, share)

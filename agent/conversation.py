@@ -5,7 +5,8 @@ is before it lives on in the `ContextState`, as a summary that holds each messag
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict
@@ -61,8 +62,19 @@ class EarlierRun:
 
 def tokens_of(message: Message) -> int:
     """The estimated tokens of one message."""
-    count = MESSAGE_TOKENS + estimate(message.content or "") + estimate(message.reasoning or "")
-    return count + sum(estimate(call.name) + estimate(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls)
+    count = MESSAGE_TOKENS
+    if message.content:
+        count += estimate(message.content)
+    if message.reasoning:
+        count += estimate(message.reasoning)
+    for call in message.tool_calls:
+        count += _of_name(call.name) + estimate(call.arguments) + MESSAGE_TOKENS
+    return count
+
+
+@lru_cache(maxsize=1_000)  # a model calls the same few tools again and again
+def _of_name(name: str) -> int:
+    return estimate(name)
 
 
 @dataclass(slots=True)
@@ -139,9 +151,9 @@ class Conversation:
     def _with_own_ids(self, message: Message, number: int) -> Message:
         """The message with call ids that no other run's calls have: some servers count from 0 in every reply."""
         if message.role is Role.TOOL and message.tool_call_id:
-            return message.model_copy(update={"tool_call_id": f"{message.tool_call_id}_{number}"})
+            return replace(message, tool_call_id=f"{message.tool_call_id}_{number}")
         if not message.tool_calls:
             return message
-        calls = tuple(call.model_copy(update={"id": f"{call.id}_{number}"}) for call in message.tool_calls)
+        calls = tuple(replace(call, id=f"{call.id}_{number}") for call in message.tool_calls)
         self.call_ids.update(call.id for call in calls)
-        return message.model_copy(update={"tool_calls": calls})
+        return replace(message, tool_calls=calls)

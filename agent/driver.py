@@ -11,11 +11,12 @@ import random
 from collections.abc import Coroutine, Sequence
 from typing import Final
 
+from agent.attempt import attempt
 from agent.budget import Amount, Budget, Elapsed, Reservation, Usage, left, wall_ms_left
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.context_window import summary_request
 from agent.conversation import ContextState
-from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
+from agent.errors import ModelError
 from agent.events import (
     BudgetChanged,
     ContextCompacted,
@@ -31,7 +32,7 @@ from agent.execution import ToolEnd, execute
 from agent.intents import AskModel, AwaitPerson, Ended, Happen, Hold, Pause, Plan, Release, StartTools, Summarise
 from agent.journal import NO_NEWS, Commit, Journal, News, Target
 from agent.mailbox import Cancel, Crash, Departure, Leave, Look, Mailbox, Message, ModelEnd, PauseEnd
-from agent.models.base import ModelReply, ModelRequest
+from agent.models.base import ModelRequest
 from agent.outcomes import (
     cancel_events,
     doubtful,
@@ -47,7 +48,6 @@ from agent.report import Observer, SilentObserver, StepReporter
 from agent.requests import answer_events
 from agent.state import Mark, OpenCall, RunState
 from agent.step import decide
-from agent.text import words_of
 
 HOLD_MS: Final = 2_000
 """A wait before the next attempt that is longer than this is not spent in a worker: the run is parked."""
@@ -88,6 +88,7 @@ class Driver:
         self._active_before = state.head.usage.active_ms
         self._now = asyncio.get_running_loop().time
         self._started = self._now()
+        self._elapsed = Elapsed(self._active_before, 0)  # read anew in every turn
         # Since the last commit:
         self._events: list[Event] = []
         self._charge: Usage | None = None
@@ -120,9 +121,11 @@ class Driver:
             LeaseLost: Another worker owns the run now; nothing more was written.
         """
         try:
+            self._read_clock()
             self._take_over(lost)
             self._hear(news)
             while True:
+                self._read_clock()
                 while (message := self._mailbox.take()) is not None:  # whatever is ready goes into one commit
                     self._absorb(message)
                 departure = await self._advance()
@@ -138,7 +141,7 @@ class Driver:
 
     def _take_over(self, lost: Reservation | None) -> None:
         """Says what has to be said before anything new: a lost model call is charged, calls in doubt are decided."""
-        active_ms = self._active_ms()
+        active_ms = self._elapsed.active_ms
         if not self.state.has_budget:
             self._happened([BudgetChanged(budget=self._program.budget, active_ms=active_ms)])
         if lost is not None:
@@ -186,18 +189,18 @@ class Driver:
         if self._retry_at is not None:
             ms = max(int((self._retry_at - self._now()) * 1000), 0)
             if self._leave is not None or (self._hold_ms is not None and ms > self._hold_ms):
-                self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
+                self._happened([RunReleased(why="waiting", active_ms=self._elapsed.active_ms)])
                 left_ms = self._wall_ms_left()
                 return Release("waiting", "waiting", "rate_limit", ms if left_ms is None else min(ms, left_ms))
             return Pause(self._at_most_active(ms)) if self._timer is None else Hold()
         if self._asked is not None:
             return Hold()
-        intent = decide(self.state, self._program, self._identity.run_id, self._elapsed())
+        intent = decide(self.state, self._program, self._identity.run_id, self._elapsed)
         if isinstance(intent, Happen):
             self._happened(intent.events)
             return self._plan()
         if isinstance(intent, AwaitPerson):
-            self._happened([RunReleased(why="waiting", active_ms=self._active_ms())])
+            self._happened([RunReleased(why="waiting", active_ms=self._elapsed.active_ms)])
             return Release("waiting", "waiting", intent.wait, self._wall_ms_left())
         if isinstance(intent, AskModel):
             if self._leave is not None:
@@ -208,7 +211,7 @@ class Driver:
 
     def _give_back(self, leave: Leave) -> Release:
         """The run goes back into the queue. A model call that is given up may have been billed."""
-        active_ms = self._active_ms()
+        active_ms = self._elapsed.active_ms
         if self._asked is not None:
             self._happened(lost_call_events(self.state, self._asked.reservation, active_ms=active_ms))
             self._charge, self._asked = self._asked.reservation.as_usage(), None
@@ -219,6 +222,7 @@ class Driver:
         """The one commit that carries what happened and announces the plan."""
         marks: dict[str, Mark | None] = {}
         requests: list[RequestOpened] = []
+        budget: Budget | None = None
         for event in self._events:
             match event:
                 case ToolReturned(call=key):
@@ -227,6 +231,8 @@ class Driver:
                     requests.append(event)
                     if event.doubt:
                         marks[event.request] = None
+                case BudgetChanged():
+                    budget = event.budget
                 case _:
                     pass
         to: Target = "running"
@@ -258,7 +264,7 @@ class Driver:
             requests=requests,
             acknowledged=self._consumed,
             context=context if changed else None,
-            budget=self.state.head.budget if any(isinstance(e, BudgetChanged) for e in self._events) else None,
+            budget=budget,
         )
 
     def _perform(self, plan: Plan) -> None:
@@ -285,9 +291,9 @@ class Driver:
             self._consumed += 1
             if isinstance(arrived, Budget):
                 budget = self.state.head.budget.raised(arrived)
-                self._happened([BudgetChanged(budget=budget, active_ms=self._active_ms())])
+                self._happened([BudgetChanged(budget=budget, active_ms=self._elapsed.active_ms)])
             else:
-                self._happened(answer_events(self.state.exchange, arrived, active_ms=self._active_ms()))
+                self._happened(answer_events(self.state.exchange, arrived, active_ms=self._elapsed.active_ms))
         if news.cancel:
             self._absorb(Cancel(news.cancel))
         elif news.over:
@@ -299,7 +305,7 @@ class Driver:
             raise message.error
         if self.state.head.ended not in ("", "budget_exceeded"):
             return
-        active_ms = self._active_ms()
+        active_ms = self._elapsed.active_ms
         match message:
             case ModelEnd(asked=asked, answer=answer, ms=ms):
                 if asked is not self._asked:
@@ -348,7 +354,7 @@ class Driver:
     def _happened(self, events: Sequence[Event]) -> None:
         """Folds events into the state and keeps them for the next commit."""
         for event in events:
-            self.state.apply(Recorded(seq=self.state.head.seq + 1, at=0, event=event))
+            self.state.apply(Recorded(self.state.head.seq + 1, 0, event))
         self._events += events
 
     def _start(self, work: Coroutine[None, None, Message]) -> None:
@@ -368,24 +374,7 @@ class Driver:
         await self._journal.permit()
         request = self._request(asked)
         before = self._now()
-        answer: ModelReply | ModelError
-        deadline = asyncio.timeout(asked.asking.timeout)
-        try:
-            async with deadline:
-                answer = await self._program.model.complete(request)
-        except ModelError as error:
-            answer = error
-        except TimeoutError as error:
-            overdue = f"no reply within {asked.asking.timeout:g} s"
-            words = overdue if deadline.expired() else f"TimeoutError: {error}"
-            answer = ModelUnavailable(words, billed=True)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            answer = ModelUnavailable("the call was cancelled by the model client's own code", billed=True)
-        except BaseException as error:  # also what is meant to end a process: it would end the neighbours' runs as well
-            answer = ModelRefusedRequest(words_of(error), billed=True)
+        answer = await attempt(self._program.model, request)
         return ModelEnd(asked, answer, self._ms_since(before))
 
     def _request(self, asked: AskModel) -> ModelRequest:
@@ -419,28 +408,28 @@ class Driver:
 
     def _budget_left(self) -> dict[str, Amount]:
         head = self.state.head
-        return left(head.budget, head.usage, head.step, self._elapsed())
+        return left(head.budget, head.usage, head.step, self._elapsed)
 
     def _at_most_active(self, ms: int) -> int:
         """A wait here is no longer than the active time that is left."""
         limit = self.state.head.budget.max_active_seconds
-        return ms if limit is None else max(min(ms, int(limit * 1000) - self._active_ms()), 0)
+        return ms if limit is None else max(min(ms, int(limit * 1000) - self._elapsed.active_ms), 0)
 
     def _wall_ms_left(self) -> int | None:
-        return wall_ms_left(self.state.head.budget, self._elapsed())
+        return wall_ms_left(self.state.head.budget, self._elapsed)
 
     def _ms_since(self, start: float) -> int:
         return int((self._now() - start) * 1000)
 
-    def _active_ms(self) -> int:
-        return self._active_before + self._ms_since(self._started)
-
-    def _elapsed(self) -> Elapsed:
-        return Elapsed(active_ms=self._active_ms(), wall_ms=self._journal.wall_ms())
+    def _read_clock(self) -> None:
+        """What happens in one turn happens at one moment."""
+        active_ms = self._active_before + self._ms_since(self._started)
+        self._elapsed = Elapsed(active_ms, self._journal.wall_ms())
 
 
 def _overtakes(news: News, plan: Plan) -> bool:
     """Whether the answer of a commit comes before what the commit announced. With more to spend a model call is planned anew:
     it may have been the last."""
-    more = isinstance(plan, AskModel) and any(isinstance(arrived, Budget) for arrived in news.arrived)
-    return bool(news.cancel or news.over) or more
+    if news.cancel or news.over:
+        return True
+    return isinstance(plan, AskModel) and any(isinstance(arrived, Budget) for arrived in news.arrived)

@@ -22,6 +22,8 @@ DEFAULT_THREADS: Final = 64
 MOST_ITEMS: Final = 1_000
 """How many items of a generator are taken; the list then ends with a text that says so."""
 
+_PLAIN: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple})
+
 _MORE_ITEMS: Final = f"… only the first {MOST_ITEMS:,} items were taken"
 
 Result = TypeVar("Result")
@@ -106,6 +108,8 @@ class Environment:
 
     async def _settled(self, result: object) -> object:
         """What a result comes to: awaited if it can be, and read if it is a stream."""
+        if type(result) in _PLAIN:  # most are; the questions below are dear
+            return result
         if inspect.isawaitable(result):
             result = await result
         if isinstance(result, AsyncIterator):

@@ -5,8 +5,7 @@ A run is what its events say: `agent.state` folds them, live and on replay alike
 `UnknownEvent` and passes over it; whether a worker may go on with a run at all is decided by the checkpoint's schema version.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json, to_json
@@ -14,6 +13,7 @@ from pydantic_core import from_json, to_json
 from agent.budget import NO_USAGE, Budget, Usage
 from agent.errors import BrokenRecord
 from agent.messages import ToolCall
+from agent.text import compact_json
 
 FailureReason = Literal[
     "model_unavailable",  # every attempt to get a reply failed
@@ -311,8 +311,7 @@ TYPES: dict[str, type[Event]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """An event in its place: `seq` counts 1, 2, 3, … within the run; `at` is milliseconds since 1970 by the store's clock."""
 
     seq: int
@@ -322,9 +321,8 @@ class Recorded:
 
 def encode(event: Event) -> bytes:
     """The event as JSON. Defaults are left out, so that what is stored is what was said."""
-    body = event.model_dump_json(exclude_defaults=True)
-    separator = "" if body == "{}" else ","
-    return f'{{"type":"{event.type}"{separator}{body[1:]}'.encode()
+    body = compact_json(event)
+    return b'{"type":"%b"%b%b' % (event.type.encode(), b"" if body == b"{}" else b",", body[1:])
 
 
 def decode(body: bytes) -> Event:

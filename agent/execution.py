@@ -1,7 +1,6 @@
 """One tool call, executed: arguments checked, dependencies injected, the result made readable. Never raises for a tool's sake."""
 
 import asyncio
-from dataclasses import dataclass
 
 from agent.context import ActionContext, ToolContext
 from agent.errors import InvalidArguments, ToolError, ToolTimeout, UnrenderableResult
@@ -13,9 +12,10 @@ from agent.redaction import redact
 from agent.rendering import cut, render_result
 from agent.state import OpenCall
 from agent.text import well_formed, words_of
+from agent.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolEnd:
     """How an execution ended.
 

@@ -7,9 +7,10 @@ from agent.budget import Reservation
 from agent.dialects.base import Asking
 from agent.events import Event
 from agent.state import Ending, OpenCall
+from agent.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AskModel:
     """Ask the model for the next reply, within the reservation."""
 
@@ -18,14 +19,14 @@ class AskModel:
     request_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Summarise(AskModel):
     """Ask the model for a summary of the messages that leave the window, which then begins at `index`."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartTools:
     """Start these calls now."""
 
@@ -37,7 +38,7 @@ class Hold:
     """Nothing new to start: what is under way has to end first."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Happen:
     """These events happen, by themselves: the end of the run, or what it asks of a person. Then decide again."""
 

@@ -10,9 +10,10 @@ from agent.execution import ToolEnd
 from agent.intents import AskModel
 from agent.journal import Target
 from agent.models.base import ModelReply
+from agent.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelEnd:
     """A model call ended, with a reply or an error."""
 

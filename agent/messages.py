@@ -6,7 +6,7 @@ A history is valid when every tool call is answered exactly once, in order, dire
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from agent.values import value
 
 INTERRUPTED = (
     "Interrupted before it finished: the outcome of this call is unknown. It may or may not have taken effect."
@@ -22,7 +22,8 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-class ToolCall(BaseModel):
+@value
+class ToolCall:
     """A model's wish to call a tool, in the one form that is stored.
 
     Attributes:
@@ -32,15 +33,14 @@ class ToolCall(BaseModel):
         problem: Why the arguments cannot be used. Such a call is answered with this text and never executed.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     id: str
     name: str
     arguments: str = "{}"
     problem: str | None = None
 
 
-class Message(BaseModel):
+@value
+class Message:
     """One entry of a history, in the shape that language model APIs share.
 
     Attributes:

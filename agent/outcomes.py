@@ -5,6 +5,7 @@ The end of a model call, of a tool, of a wait for a person, or of the run itself
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agent.aside import ResultReader, read_on
@@ -316,7 +317,7 @@ def _final(text: str, program: Program, step: int) -> Event:
 def _distinct(calls: tuple[ToolCall, ...], state: RunState, step: int) -> tuple[ToolCall, ...]:
     """The calls with ids that no earlier call has; some servers count from 0 in every reply."""
     return tuple(
-        call.model_copy(update={"id": f"{call.id}_{step}_{index}"}) if call.id in state.conversation.call_ids else call
+        replace(call, id=f"{call.id}_{step}_{index}") if call.id in state.conversation.call_ids else call
         for index, call in enumerate(calls)
     )
 

@@ -67,6 +67,8 @@ def cut(text: str, limit: int) -> str:
 
 
 def _rendered(value: Any) -> str:
+    if value is None or (isinstance(value, bool | int | float) and not isinstance(value, Enum)):
+        return str(value)
     if isinstance(value, BaseModel):
         try:
             return value.model_dump_json()
@@ -74,8 +76,6 @@ def _rendered(value: Any) -> str:
             return json.dumps(value.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, datetime | date | time | timedelta | Decimal | Enum | bytes | bytearray | memoryview):
         return str(jsonable(value, _plainer))
-    if value is None or isinstance(value, bool | int | float):
-        return str(value)
     plain = jsonable(value, _plainer)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 

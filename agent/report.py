@@ -16,9 +16,10 @@ from agent.events import (
     RunFailed,
     ToolReturned,
 )
+from agent.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolReport:
     """One tool call of a step; `ms` are milliseconds, `content` is what the model reads."""
 

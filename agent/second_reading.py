@@ -23,13 +23,13 @@ def validated(adapter: TypeAdapter[Value], arguments: Mapping[str, object]) -> V
     """
     text = _json_of(arguments)
     try:
-        return adapter.validate_json(text)
+        return adapter.validator.validate_json(text)
     except ValidationError as error:
         first = last = error
     reading = cast("dict[str, object]", json.loads(text))
     while _read_again(reading, last):
         try:
-            return adapter.validate_json(_json_of(reading))
+            return adapter.validator.validate_json(_json_of(reading))
         except ValidationError as error:
             last = error
     raise first

@@ -99,7 +99,7 @@ class Checkpoint:
 
     def to_bytes(self) -> bytes:
         """JSON, defaults left out."""
-        return _CHECKPOINT.dump_json(self, exclude_defaults=True)
+        return _CHECKPOINT.serializer.to_json(self, exclude_defaults=True)
 
     @classmethod
     def of(cls, data: bytes) -> "Checkpoint":
@@ -160,9 +160,9 @@ class Exchange:
 
     def change_arguments(self, changed: OpenCall, arguments: str) -> None:
         """A person has changed the arguments of a call; the model reads them as its own."""
-        changed.call = changed.call.model_copy(update={"arguments": arguments})
+        changed.call = replace(changed.call, arguments=arguments)
         calls = tuple(open_call.call for open_call in self.calls.values())
-        self.reply = self.reply.model_copy(update={"tool_calls": calls})
+        self.reply = replace(self.reply, tool_calls=calls)
 
 
 def _answer_of(open_call: OpenCall) -> Message:
@@ -278,19 +278,22 @@ class RunState:
         Args:
             run: The id of this run, which the position names from then on.
         """
-        left_behind = self.context.at_the_end_of(run)
+        left_behind, asked = self.context.at_the_end_of(run), self._questions()
+        if not asked and self.head.ended != "completed":
+            return left_behind
         known = () if self.head.ended == "completed" else left_behind.open_questions
-        still_open = tuple(dict.fromkeys((*known, *self._questions())))[-OPEN_QUESTIONS:]
+        still_open = tuple(dict.fromkeys((*known, *asked)))[-OPEN_QUESTIONS:]
         if still_open == left_behind.open_questions:
             return left_behind
         return left_behind.model_copy(update={"open_questions": still_open})
 
-    def _questions(self) -> Iterator[str]:
+    def _questions(self) -> list[str]:
         """What the run asks now."""
-        for call in self.exchange.calls.values() if self.exchange else ():
-            request = call.request
-            if request and request.kind == "clarification" and call.mark is Mark.ASKED and call.answer is None:
-                yield request.question
+        return [
+            call.request.question
+            for call in (self.exchange.calls.values() if self.exchange else ())
+            if call.mark is Mark.ASKED and call.request and call.request.kind == "clarification" and not call.answer
+        ]
 
     @property
     def last_text(self) -> str | None:

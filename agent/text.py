@@ -4,6 +4,8 @@ import json
 import unicodedata
 from typing import Final
 
+from pydantic import BaseModel
+
 _ELLIPSIS: Final = "…"
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _LONGEST_CLUSTER: Final = 32
@@ -12,11 +14,18 @@ _LONGEST_CLUSTER: Final = 32
 
 def well_formed(text: str) -> str:
     """The text with split surrogate pairs joined and lone surrogates replaced by U+FFFD, so that UTF-8 can carry it."""
+    if text.isascii():  # known without a look at the characters
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def compact_json(model: BaseModel) -> bytes:
+    """A model as JSON, without what has its default. Its own `model_dump_json` makes text, to be encoded again."""
+    return model.__pydantic_serializer__.to_json(model, exclude_defaults=True)
 
 
 def well_formed_json(value: object) -> object:

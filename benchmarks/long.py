@@ -7,9 +7,12 @@ its messages as one JSON text without defaults.
 import json
 import statistics
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from pydantic import TypeAdapter
 
 from agent.events import ModelReplied
+from agent.messages import Message
 from agent.state import Checkpoint, RunState
 from benchmarks import agents
 from benchmarks.report import Bar, Outcome
@@ -17,6 +20,8 @@ from benchmarks.sizes import Size
 from benchmarks.stage import Stage
 
 EARLY = (50, 100)
+_MESSAGES: Final = TypeAdapter(list[Message])
+
 LATE = (agents.LONG_STEPS - 50, agents.LONG_STEPS)
 
 
@@ -72,7 +77,7 @@ async def _round() -> Round:
             early=_milliseconds(replied, *EARLY),
             late=_milliseconds(replied, *LATE),
             stored=sum(stored),
-            messages=len(json.dumps([message.model_dump(mode="json", exclude_defaults=True) for message in messages])),
+            messages=len(json.dumps(_MESSAGES.dump_python(messages, mode="json", exclude_defaults=True))),
         )
 
 

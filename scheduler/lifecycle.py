@@ -8,6 +8,7 @@ Each Lua script says at its head which of these transitions it makes; a test com
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Status(StrEnum):
@@ -20,6 +21,10 @@ class Status(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     BUDGET_EXCEEDED = "budget_exceeded"
+
+
+STATUSES: Final = {str(status): status for status in Status}
+"""By their words."""
 
 
 class Wait(StrEnum):

@@ -31,16 +31,19 @@ class Policy:
 
     def check_task(self, size: int) -> None:
         """Raises TooLarge if a task of `size` bytes is beyond the limit."""
-        self._check("task", size, self.max_task_bytes, "max_task_bytes")
+        if size > self.max_task_bytes:
+            raise _too_large("task", size, self.max_task_bytes, "max_task_bytes")
 
     def check_event(self, size: int) -> None:
         """Raises TooLarge if an event or a signal of `size` bytes is beyond the limit."""
-        self._check("event", size, self.max_event_bytes, "max_event_bytes")
+        if size > self.max_event_bytes:
+            raise _too_large("event", size, self.max_event_bytes, "max_event_bytes")
 
     def check_state(self, size: int) -> None:
         """Raises TooLarge if a checkpoint of `size` bytes is beyond the limit."""
-        self._check("checkpoint", size, self.max_state_bytes, "max_state_bytes")
+        if size > self.max_state_bytes:
+            raise _too_large("checkpoint", size, self.max_state_bytes, "max_state_bytes")
 
-    def _check(self, what: str, size: int, limit: int, limit_name: str) -> None:
-        if size > limit:
-            raise TooLarge(f"The {what} has {size:,} bytes, more than {limit_name} = {limit:,}.")
+
+def _too_large(what: str, size: int, limit: int, limit_name: str) -> TooLarge:
+    return TooLarge(f"The {what} has {size:,} bytes, more than {limit_name} = {limit:,}.")

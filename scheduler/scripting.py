@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, cast
 
@@ -16,6 +15,7 @@ import redis as blocking
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
+from agent.values import value
 from scheduler.keys import lua_names
 from scheduler.unavailable import mapped
 from scheduler.wire import Argument, Packed, Reply, Value, ask, pack, send
@@ -46,7 +46,9 @@ def read_library(folder: Path = LUA) -> Library:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.lua"))}
     prelude, sessions = texts.pop("prelude"), texts.pop("sessions")
     return {
-        name: Script(name, _whole(prelude, text, sessions)) for name, text in texts.items() if not name.startswith("rq_")
+        name: Script(name, _whole(prelude, text, sessions))
+        for name, text in texts.items()
+        if not name.startswith("rq_")
     }
 
 
@@ -65,12 +67,12 @@ def _locals(names: Mapping[str, str]) -> str:
     return "".join(f"local {name} = {making}\n" for name, making in names.items())
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScriptCall(Generic[R_co]):
     """One intention. Sending it twice does no more than sending it once."""
 
     script: Script
-    keys: Sequence[str | bytes] = field(repr=False)
+    keys: Sequence[str | bytes]
     arguments: Sequence[Argument]
     read: Callable[[Reply], R_co]
 
@@ -78,21 +80,8 @@ class ScriptCall(Generic[R_co]):
         return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.arguments)
 
     def packed(self) -> Packed:
-        """The command, packed. Script and keys are the same in all calls about one run: they are packed once."""
-        count, front = _packed_front(self.script.sha, tuple(self.keys))
-        arguments = pack(self.arguments)
-        return b"*%d\r\n%b%b" % (count + len(self.arguments), front, _without_count(arguments))
-
-
-@lru_cache(maxsize=20_000)
-def _packed_front(sha: str, keys: tuple[str | bytes, ...]) -> tuple[int, bytes]:
-    """How many words come before a call's arguments, and these words, packed."""
-    words = ("EVALSHA", sha, len(keys), *keys)
-    return len(words), _without_count(pack(words))
-
-
-def _without_count(packed: Packed) -> bytes:
-    return packed[packed.index(b"\n") + 1 :]
+        """The command, packed."""
+        return pack(self.command())
 
 
 async def run(redis: Redis, call: ScriptCall[R]) -> R:

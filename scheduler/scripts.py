@@ -132,17 +132,21 @@ class Scripts:
             policy.check_event(len(body))
         if state is not None:
             policy.check_state(len(state))
-        if to not in COMMITTED:
-            raise ValueError(f"an owner cannot commit to {to}")
-        if open and to is not Status.RUNNING:
-            raise ValueError("only a running run has a model call under way")
+        if to is not Status.RUNNING:
+            if to not in COMMITTED:
+                raise ValueError(f"an owner cannot commit to {to}")
+            if open:
+                raise ValueError("only a running run has a model call under way")
         arguments: list[Argument] = [
-            run, *self._lives, token, base, nonce, to.value, consumed, policy.lease_ms if renews else "",
+            run, *self._lives, token, base, nonce, to, consumed, policy.lease_ms if renews else "",
             "" if step is None else step, state or b"", "keep" if open is None else "open" if open else "settle", open or b"",
         ]  # fmt: skip
-        self._add_entries(arguments, settled)
-        self._add_entries(arguments, hold)
-        self._add_lives(arguments, settled, hold)
+        if settled or hold:
+            self._add_entries(arguments, settled)
+            self._add_entries(arguments, hold)
+            self._add_lives(arguments, (*settled, *hold))
+        else:
+            arguments += (0, 0, 0)
         self._add_marks(arguments, marks)
         self._add_asks(arguments, asks)
         few: list[Argument] = []
@@ -263,8 +267,8 @@ class Scripts:
                 raise ValueError(f"{field}: an amount on a ledger is not negative")
             arguments += (ledger.key, field, amount)
 
-    def _add_lives(self, arguments: list[Argument], *groups: Sequence[Entry]) -> None:
-        keys = {entry.ledger.key for entries in groups for entry in entries if entry.ledger.life is Life.LEDGER}
+    def _add_lives(self, arguments: list[Argument], entries: Iterable[Entry]) -> None:
+        keys = {entry.ledger.key for entry in entries if entry.ledger.life is Life.LEDGER}
         arguments.append(2 * len(keys))
         for key in keys:
             arguments += (key, self.policy.ledger_retention_ms)

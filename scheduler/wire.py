@@ -12,7 +12,6 @@ from typing import Final, TypeAlias, cast
 
 import hiredis
 from redis.asyncio import Redis
-from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import MasterDownError, ReadOnlyError, RedisError, ResponseError
 
 from scheduler.unavailable import mapped
@@ -46,11 +45,17 @@ async def send(redis: Redis, commands: Sequence[Command | Packed]) -> list[Value
         connection = await pool.get_connection()
         try:
             replies: list[Value | ResponseError] = []
+            is_primary = True
             for portion in _portions(packed):
                 await connection.send_packed_command(portion)
                 async with asyncio.timeout(connection.socket_timeout):  # one timer for all replies
-                    replies += [await _next_reply(connection) for _ in portion]
-            if any(isinstance(reply, (ReadOnlyError, MasterDownError)) for reply in replies):
+                    for _ in portion:
+                        try:
+                            replies.append(cast(Value, await connection.read_response(timeout=math.inf)))
+                        except ResponseError as error:
+                            replies.append(error)
+                            is_primary = is_primary and not isinstance(error, (ReadOnlyError, MasterDownError))
+            if not is_primary:
                 await connection.disconnect()  # the next one may find the new primary
         except BaseException:
             # Replies may be on their way that belong to nobody.
@@ -75,13 +80,6 @@ def _portions(packed: Iterable[bytes]) -> Iterator[list[bytes]]:
         portion.append(command)
     if portion:
         yield portion
-
-
-async def _next_reply(connection: AbstractConnection) -> Value | ResponseError:
-    try:
-        return cast(Value, await connection.read_response(timeout=math.inf))
-    except ResponseError as error:
-        return error
 
 
 async def ask(redis: Redis, *commands: Command) -> Reply:

@@ -217,7 +217,7 @@ def _left_open(text: bytes) -> Reservation | None:
     """The reservation of a model call that the last owner left open: `<token> <reservation>`."""
     _, _, reservation = text.partition(b" ")
     try:
-        return Reservation.model_validate_json(reservation) if reservation else None
+        return Reservation.of(reservation) if reservation else None
     except ValueError as error:
         raise BrokenRecord("the model call under way cannot be read") from error
 

@@ -27,8 +27,9 @@ from agent.events import (
 from agent.journal import Commit, News
 from agent.requests import Answer
 from agent.state import Mark
+from agent.text import compact_json
 from scheduler.inputs import Entry, NewAsk, PoisonEvent
-from scheduler.lifecycle import Status
+from scheduler.lifecycle import STATUSES, Status
 from scheduler.replies import Behind, Claimed, Committed, InboxEntry, Refused
 from scheduler.scripting import ScriptCall
 from scheduler.scripts import Scripts
@@ -185,7 +186,7 @@ class RedisJournal:
             token=self._lease.token,
             base=self._rev,
             nonce=self._nonce(),
-            to=Status(commit.to),
+            to=STATUSES[commit.to],
             renews=renews,
             events=[encode(event) for event in commit.events],
             delay_ms=commit.delay_ms,
@@ -200,7 +201,7 @@ class RedisJournal:
             hold=self._hold if opening else (),
             session_state=_session_state(commit.context) if self._has_session else None,
             session_cursor=commit.context.run if commit.context else "",
-            marks={call: None if mark is None else mark.value for call, mark in commit.marks.items()},
+            marks=commit.marks,
             asks={request.request: _ask(request) for request in commit.requests},
         )
 
@@ -213,7 +214,7 @@ class RedisJournal:
             self._hold = []
             return b""
         self._hold = self._of_tenant(commit.opening.as_usage()) if self._tenant else []
-        return commit.opening.model_dump_json(exclude_defaults=True).encode()
+        return commit.opening.to_bytes()
 
     def _settled(self, charge: Usage) -> list[Entry]:
         """What a model call used, for the ledger of the day and for the tenant's.
@@ -232,32 +233,29 @@ class RedisJournal:
         return [*entries, Entry(ledger, "total_tokens", usage.total_tokens)]
 
     async def _send(self, call: CommitCall, *, renews: bool) -> Committed:
+        """Sends a commit until it is answered. Only the answer `stale` means that the run is lost."""
         self.committing = True
+        pause = 0.05
         try:
-            return await self._answer_to(call, renews=renews)
+            while True:
+                sent = time.monotonic()
+                try:
+                    reply = await self._batches.send(call)
+                    if isinstance(reply, Behind):
+                        await self._replay(reply.rev)
+                        continue
+                except StoreUnavailable as error:
+                    self._log.warning("commit_waits", run=self._run, error=str(error))
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, LONGEST_PAUSE)
+                    continue
+                if isinstance(reply, Refused):
+                    raise LeaseLost(f"{self._run}: {reply.code}")
+                if reply.own and renews and reply.code == "done":  # what was done long ago renewed nothing now
+                    self._lease.granted(sent, self._lease_seconds)
+                return reply
         finally:
             self.committing = False
-
-    async def _answer_to(self, call: CommitCall, *, renews: bool) -> Committed:
-        """Sends a commit until it is answered. Only the answer `stale` means that the run is lost."""
-        pause = 0.05
-        while True:
-            sent = time.monotonic()
-            try:
-                reply = await self._batches.send(call)
-                if isinstance(reply, Behind):
-                    await self._replay(reply.rev)
-                    continue
-            except StoreUnavailable as error:
-                self._log.warning("commit_waits", run=self._run, error=str(error))
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
-                continue
-            if isinstance(reply, Refused):
-                raise LeaseLost(f"{self._run}: {reply.code}")
-            if reply.own and renews and reply.code == "done":  # what was done long ago renewed nothing now
-                self._lease.granted(sent, self._lease_seconds)
-            return reply
 
     async def _replay(self, rev: int) -> None:
         """Redis lost commits of this owner: sends those that it still has once more."""
@@ -302,7 +300,7 @@ def _arrival(entry: InboxEntry) -> Budget | Answer:
 
 
 def _session_state(context: ContextState | None) -> bytes | None:
-    return None if context is None else context.model_dump_json(exclude_defaults=True).encode()
+    return None if context is None else compact_json(context)
 
 
 def _ask(request: RequestOpened) -> NewAsk:

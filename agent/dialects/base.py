@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from agent.events import FailureReason
 from agent.messages import Message, Role, ToolCall
 from agent.models.base import ModelReply, ModelRequest
+from agent.values import value
 
 if TYPE_CHECKING:
     from agent.program import Program
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Calls:
     """The model asks for tools. `text` is what it said beside them."""
 
@@ -24,7 +25,7 @@ class Calls:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Final:
     """The model gave its answer as plain text. `text` is all that it wrote, with the `answer` in it."""
 
@@ -51,7 +52,7 @@ class Unusable:
 Reading = Calls | Final | Declined | Unusable
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asking:
     """Where a request stands: what both a dialect and a scripted model may want to know.
 

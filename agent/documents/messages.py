@@ -1,6 +1,7 @@
 """Messages in the shape of a chat API: what a memory holds, and what it is for the engine. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator
@@ -91,7 +92,7 @@ def engine_messages(messages: Sequence[Message]) -> list[core.Message]:
             continue
         close()
         for call in _calls_of(message, step=len(history)):
-            calls[call.id] = call.model_copy(update={"id": f"{call.id}_{len(history)}"}) if call.id in ids else call
+            calls[call.id] = replace(call, id=f"{call.id}_{len(history)}") if call.id in ids else call
             ids.add(calls[call.id].id)
         history.append(core.Message(role=role, content=message.content, tool_calls=tuple(calls.values())))
     close()

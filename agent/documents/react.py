@@ -237,6 +237,4 @@ class _ToldModel:
 
 
 def _thinking_on(message: Message) -> Message:
-    return (
-        message.model_copy(update={"content": f"{message.content}\n{GO_ON}"}) if message.role is Role.TOOL else message
-    )
+    return replace(message, content=f"{message.content}\n{GO_ON}") if message.role is Role.TOOL else message

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Literal, Protocol
 
 from agent.messages import Message
+from agent.values import value
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Price:
         return int(exact.to_integral_value(rounding="ROUND_CEILING"))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelRequest:
     """One question to a model.
 
@@ -87,7 +88,7 @@ class ModelRequest:
     purpose: Literal["step", "summary"] = "step"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RawToolCall:
     """A tool call as the server sent it: nothing is repaired yet."""
 
@@ -96,7 +97,7 @@ class RawToolCall:
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelReply:
     """What a model answered.
 

@@ -6,6 +6,7 @@ digits. What was said stays, in its order; results of tools stay one message eac
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -43,12 +44,12 @@ def _add(turns: list[Message], message: Message) -> None:
     if message.role is Role.ASSISTANT and not said and not message.tool_calls:
         return
     if not said and not message.tool_calls:
-        message = message.model_copy(update={"content": EMPTY})
+        message = replace(message, content=EMPTY)
     message = _with_plain_ids(message)
     before = turns[-1] if turns else None
     if before is not None and before.role is message.role and message.role is not Role.TOOL:
         texts = [text for text in (before.content, message.content) if text]
-        turns[-1] = message.model_copy(update={"content": "\n\n".join(texts) or None})
+        turns[-1] = replace(message, content="\n\n".join(texts) or None)
         return
     if before is not None and before.role is Role.TOOL and message.role is Role.USER:
         turns.append(Message(role=Role.ASSISTANT, content=READ))
@@ -57,11 +58,11 @@ def _add(turns: list[Message], message: Message) -> None:
 
 def _with_plain_ids(message: Message) -> Message:
     if message.tool_call_id:
-        return message.model_copy(update={"tool_call_id": _plain(message.tool_call_id)})
+        return replace(message, tool_call_id=_plain(message.tool_call_id))
     if not message.tool_calls:
         return message
-    calls = tuple(call.model_copy(update={"id": _plain(call.id)}) for call in message.tool_calls)
-    return message.model_copy(update={"tool_calls": calls})
+    calls = tuple(replace(call, id=_plain(call.id)) for call in message.tool_calls)
+    return replace(message, tool_calls=calls)
 
 
 def _plain(call_id: str) -> str:

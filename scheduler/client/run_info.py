@@ -255,7 +255,7 @@ def _checkpoint(record: RunRecord) -> tuple[Checkpoint, Usage, Budget]:
         head = Checkpoint.of(record.state)
         budget = Budget.model_validate_json(record.limits) if record.limits else head.budget
         _, _, reserved = record.open.partition(b" ")
-        lost = Reservation.model_validate_json(reserved) if reserved and record.status is not Status.RUNNING else None
+        lost = Reservation.of(reserved) if reserved and record.status is not Status.RUNNING else None
     except ValidationError as error:
         raise BrokenRecord(f"the record of run {record.id} cannot be read: {error.error_count()} errors") from error
     usage = head.usage.plus(lost.as_usage(), active_ms=0) if lost else head.usage

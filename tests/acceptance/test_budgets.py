@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_a_request_that_is_refused_for_good_is_free_and_ends_the_run(site: Site)
         with pytest.raises(RunFailed, match="no such model"):
             run.result(timeout=15)
         assert len(server.received) == 1
-    assert run.info().usage.model_copy(update={"active_ms": 0}) == NO_USAGE
+    assert replace(run.info().usage, active_ms=0) == NO_USAGE
 
 
 def test_mistakes_count_and_all_figures_agree_also_after_a_crash(site: Site) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from agent.conversation import tokens_of
 from agent.messages import Message
 from agent.models.base import ModelRequest
 from tests.support import traces
 
 _FILE = "requests.jsonl"
+_MESSAGES = TypeAdapter(list[Message])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Sent:
 
 def write_down(request: ModelRequest) -> None:
     """Called by a model of a worker process."""
-    messages = [message.model_dump(mode="json", exclude_defaults=True) for message in request.messages]
+    messages = _MESSAGES.dump_python([*request.messages], mode="json", exclude_defaults=True)
     line = json.dumps({"run": request.run_id, "step": request.step, "messages": messages}) + "\n"
     with (Path(os.environ[traces.VARIABLE]) / _FILE).open("a") as file:
         file.write(line)
@@ -44,8 +47,5 @@ def write_down(request: ModelRequest) -> None:
 def sent(folder: Path, run: str = "") -> list[Sent]:
     """All requests so far, or those of one run."""
     lines = [json.loads(line) for line in (folder / _FILE).read_text().splitlines()]
-    found = [
-        Sent(line["run"], line["step"], [Message.model_validate(message) for message in line["messages"]])
-        for line in lines
-    ]
+    found = [Sent(line["run"], line["step"], _MESSAGES.validate_python(line["messages"])) for line in lines]
     return [one for one in found if run in ("", one.run)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from typing import Any, cast
 
 import lupa
 import pytest
@@ -18,10 +19,9 @@ KEYS = Keys()
 def test_lua_names_the_keys_as_python_does() -> None:
     everything = " ".join(kind.upper().replace("-", "_") for kind in [*FAMILY, *SHARED, *DERIVED])
     making = lua_names(everything)
-    values = lupa.LuaRuntime().execute(f"""
-        local PREFIX, own = '{KEYS.prefix}:', '0-a'
-        return {{ {", ".join(f"{name} = {lua}" for name, lua in making.items())} }}
-    """)
+    table = ", ".join(f"{name} = {lua}" for name, lua in making.items())
+    lua = cast("Any", lupa).LuaRuntime()
+    values = lua.execute(f"local PREFIX, own = '{KEYS.prefix}:', '0-a' return {{ {table} }}")
 
     assert [values[kind.upper()] for kind in FAMILY] == list(KEYS.family("0-a"))
     assert values["LEASES"] == KEYS.leases

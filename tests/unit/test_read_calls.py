@@ -1,6 +1,7 @@
 """What servers send as tool calls, and the one form that is stored."""
 
 import json
+from dataclasses import asdict
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,5 +155,5 @@ def test_any_reply_is_read_into_what_can_be_stored_and_sent(raw: list[RawToolCal
     for call in read:
         assert isinstance(json.loads(call.arguments), dict)
         assert call.problem is None or call.arguments == "{}"
-        call.model_dump_json().encode()
+        json.dumps(asdict(call), ensure_ascii=False).encode()
     assert read == read_calls(raw, step=1, finish_reason=finish_reason)

@@ -63,7 +63,7 @@ def test_usage_and_steps_come_from_the_checkpoint_and_limits_from_the_record() -
 
 def test_a_call_that_was_cut_off_counts_as_reserved_until_the_next_owner_charges_it() -> None:
     reserved = Reservation(input_tokens=50, output_tokens=4096)
-    opened = f"1:a {reserved.model_dump_json()}".encode()
+    opened = b"1:a " + reserved.to_bytes()
 
     assert seen(open=opened, status=Status.RUNNING).usage == Usage()
     after = seen(open=opened)
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_is_a_broken_record(broken: dict[str, Any]) -> None:
 
 def test_as_json_it_holds_its_cost() -> None:
     assert seen().to_json()["cost_usd"] == "0"
-    assert seen(open=f"1:a {Reservation(input_tokens=1, output_tokens=1).model_dump_json()}".encode()).to_json()[
+    assert seen(open=b"1:a " + Reservation(input_tokens=1, output_tokens=1).to_bytes()).to_json()[
         "cost_usd"
     ] is None  # fmt: skip
 

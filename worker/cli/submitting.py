@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -115,7 +116,7 @@ async def _wait(run: AsyncRunHandle[object], timeout: float | None, as_json: boo
         if progress is not None:
             progress.cancel()
     if as_json:
-        usage = {**result.usage.model_dump(), "cost_usd": result.usage.cost_usd}
+        usage = {**asdict(result.usage), "cost_usd": result.usage.cost_usd}
         print_json(
             {"run": run.id, "status": "completed", "output": result.output, "steps": result.steps, "usage": usage}
         )

@@ -153,7 +153,7 @@ def run(
             print_json({"run": error.run_id, "error": str(error), "partial": error.partial})
         raise
     if as_json:
-        usage = {**result.usage.model_dump(), "cost_usd": result.usage.cost_usd}
+        usage = {**asdict(result.usage), "cost_usd": result.usage.cost_usd}
         print_json({"run": result.run_id, "output": result.output, "steps": result.steps, "usage": usage})
     else:
         print_output(agent.output.to_json(result.output) if agent.output else result.output)
