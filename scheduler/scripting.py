@@ -44,20 +44,22 @@ Library: TypeAlias = Mapping[str, Script]
 def read_library(folder: Path = LUA) -> Library:
     """All scripts of a folder by name, but for those of RQ's mirror, which stand alone."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.lua"))}
-    prelude, sessions = texts.pop("prelude"), texts.pop("sessions")
+    prelude, records, sessions = texts.pop("prelude"), texts.pop("records"), texts.pop("sessions")
+    included = {"-- include records\n": records, "-- include sessions\n": records + sessions}
     return {
-        name: Script(name, _whole(prelude, text, sessions))
+        name: Script(name, _whole(prelude, text, included))
         for name, text in texts.items()
         if not name.startswith("rq_")
     }
 
 
-def _whole(prelude: str, text: str, sessions: str) -> str:
-    """A script with what it builds on. Keys that are used only behind the functions for sessions are made where these are."""
-    front, included, rest = text.partition("-- include sessions\n")
-    behind = sessions + rest if included else ""
-    names = lua_names(prelude + front)
-    return "".join((_GIVEN, _locals(names), prelude, front, _locals(lua_names(behind, known=names)), behind))
+def _whole(prelude: str, text: str, included: Mapping[str, str]) -> str:
+    """A script with what it builds on. Keys that only the included text uses are made where this begins."""
+    mark = next((mark for mark in included if mark in text), "")
+    front, _, rest = text.partition(mark) if mark else (text, "", "")
+    more = included.get(mark, "")
+    names = lua_names(prelude + front + rest)
+    return "".join((_GIVEN, _locals(names), prelude, front, _locals(lua_names(more, known=names)), more, rest))
 
 
 _GIVEN: Final = "local own, PREFIX = ARGV[1], KEYS[1]:sub(1, -#ARGV[1] - #'run:' - 1)\n"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pydantic_core import to_json
+
 from agent.errors import ConfigurationError, TooLarge
 from scheduler.inputs import ASK_OF, Entry, NewAsk, NewRun, PoisonEvent
 from scheduler.keys import Keys, Life, name, scoped
@@ -137,18 +139,12 @@ class Scripts:
                 raise ValueError(f"an owner cannot commit to {to}")
             if open:
                 raise ValueError("only a running run has a model call under way")
-        arguments: list[Argument] = [
-            run, *self._lives, token, base, nonce, to, consumed, policy.lease_ms if renews else "",
-            "" if step is None else step, state or b"", "keep" if open is None else "open" if open else "settle", open or b"",
-        ]  # fmt: skip
-        if settled or hold:
-            self._add_entries(arguments, settled)
-            self._add_entries(arguments, hold)
-            self._add_lives(arguments, (*settled, *hold))
-        else:
-            arguments += (0, 0, 0)
-        self._add_marks(arguments, marks)
-        self._add_asks(arguments, asks)
+        words = to_json((
+            token, base, nonce, to, consumed, policy.lease_ms if renews else "", "" if step is None else step,
+            "keep" if open is None else "open" if open else "settle",
+            *self._on_ledgers(settled, hold), self._marks(marks), _asks(asks),
+        ))  # fmt: skip
+        arguments: list[Argument] = [run, *self._lives, words, state or b"", open or b""]
         few: list[Argument] = []
         if at_ms is not None:
             few += ("at", at_ms)
@@ -260,37 +256,39 @@ class Scripts:
         arguments: list[Argument] = ["", *self._lives, scoped(tenant, name("session", session)), last_activity]
         return ScriptCall(self._scripts["forget"], (self.keys.run(""),), arguments, read_refused)
 
-    def _add_entries(self, arguments: list[Argument], entries: Sequence[Entry]) -> None:
-        arguments.append(3 * len(entries))
-        for ledger, field, amount in entries:
-            if amount < 0:
-                raise ValueError(f"{field}: an amount on a ledger is not negative")
-            arguments += (ledger.key, field, amount)
+    def _on_ledgers(
+        self, settled: Sequence[Entry], hold: Sequence[Entry]
+    ) -> tuple[list[str], list[str], list[str | int]]:
+        """What is settled and held, as text, since Lua's numbers are exact up to 2 ** 53; and how long the ledgers live."""
+        if not settled and not hold:
+            return [], [], []
+        ledgers = {entry.ledger.key for entry in (*settled, *hold) if entry.ledger.life is Life.LEDGER}
+        lives = [value for key in ledgers for value in (key, self.policy.ledger_retention_ms)]
+        return _flat(settled), _flat(hold), lives
 
-    def _add_lives(self, arguments: list[Argument], entries: Iterable[Entry]) -> None:
-        keys = {entry.ledger.key for entry in entries if entry.ledger.life is Life.LEDGER}
-        arguments.append(2 * len(keys))
-        for key in keys:
-            arguments += (key, self.policy.ledger_retention_ms)
-
-    def _add_marks(self, arguments: list[Argument], marks: Mapping[str, str | None] | None) -> None:
+    def _marks(self, marks: Mapping[str, str | None] | None) -> list[str]:
         if not marks:
-            arguments.append(0)
-            return
+            return []
         if len(marks) > self.policy.max_calls:
             raise TooLarge(f"A step with {len(marks):,} tool calls is beyond max_calls = {self.policy.max_calls:,}.")
-        arguments.append(2 * len(marks))
-        for call, mark in marks.items():
-            arguments += (call, mark or "")
+        return [word for call, mark in marks.items() for word in (call, mark or "")]
 
-    def _add_asks(self, arguments: list[Argument], asks: Mapping[str, NewAsk | None] | None) -> None:
-        if not asks:
-            arguments.append(0)
-            return
-        arguments.append(4 * len(asks))
-        for ask, new in asks.items():
-            kind, delay_ms, words = new or NewAsk("")
-            arguments += (_word("request", ask), kind, "" if delay_ms is None else delay_ms, words)
+
+def _asks(asks: Mapping[str, NewAsk | None] | None) -> list[str | int]:
+    words: list[str | int] = []
+    for ask, new in (asks or {}).items():
+        kind, delay_ms, question = new or NewAsk("")
+        words += (_word("request", ask), kind, "" if delay_ms is None else delay_ms, question)
+    return words
+
+
+def _flat(entries: Sequence[Entry]) -> list[str]:
+    words: list[str] = []
+    for ledger, field, amount in entries:
+        if amount < 0:
+            raise ValueError(f"{field}: an amount on a ledger is not negative")
+        words += (ledger.key, field, str(amount))
+    return words
 
 
 def _moment(at_ms: int | None, delay_ms: int | None) -> tuple[Argument, Argument]:

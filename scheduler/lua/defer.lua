@@ -3,6 +3,8 @@
 -- Replies: deferred <ms> | already | no <status> | missing | broken <field>
 -- Moves: none
 
+-- include records
+
 local deferral, reason, first, longest = take(), take(), tonumber(take()), tonumber(take())
 
 local record, refusal = find(own)

@@ -1,4 +1,5 @@
--- Prepended to every script. Names the keys, reads the clock, and holds the few functions that change a record.
+-- Prepended to every script. Names the keys, reads the clock, and holds what even the smallest change of a record needs: a
+-- commit in the middle of a run, by far the most frequent call, pays for nothing else. The rest is in records.lua.
 --
 -- A script reads and checks everything first, then writes, for Lua does not roll back. The first write is one that a full
 -- memory refuses; those after it cannot fail. A refusal changes nothing.
@@ -9,26 +10,8 @@
 -- Arguments: the run, milliseconds that an ended run and an idle session are kept, then the script's own.
 -- Replies are arrays {code, ...}; a missing value is ''.
 
-local RING_GRACE = 2000 -- milliseconds until a sweep rings, where whoever made the run due rings at once
-local SESSION_MEMORY = 50 -- so many runs of a session are its memory, and live as long as the session
-
-local UNENDED = { queued = true, running = true, waiting = true }
-local ENDED = { completed = true, failed = true, cancelled = true, budget_exceeded = true }
-local RESUMABLE = { failed = true, budget_exceeded = true }
-
--- What a script reads of a record, and which of it are numbers. A commit that changes no status, by far the most frequent
--- call, reads only the head.
-local HEAD = { 'id', 'status', 'token', 'rev', 'last', 'seq', 'step', 'hold', 'over', 'cancel', 'crashes', 'crashes_total',
-  'session' }
-local function all_fields()
-  return { 'schema', 'agent', 'tenant', 'queue', 'idem', 'created_at', 'moves', 'status_at', 'fence', 'open', 'behind',
-    'overtakes', 'rings', 'rung', 'not_before', 'deferrals', 'deferral', unpack(HEAD) }
-end
-local NUMBERS = { schema = true, created_at = true, moves = true, status_at = true, fence = true, rev = true, seq = true,
-  step = true, crashes = true, crashes_total = true, rings = true, deferrals = true }
-
 local call = redis.call
-local RUN_LIFE, SESSION_LIFE = tonumber(ARGV[2]), tonumber(ARGV[3])
+local RING_GRACE = 2000 -- milliseconds until a sweep rings, where whoever made the run due rings at once
 
 -- Arguments are taken in order.
 local taken = 3
@@ -65,36 +48,6 @@ local function read(id, ...)
   return values.err and {} or values
 end
 
--- The record of a run; nil and the refusal where there is none or it cannot be read.
-local function find(id, fields)
-  fields = fields or all_fields()
-  local values = read(id, unpack(fields))
-  local record = { changes = {} }
-  for i, field in ipairs(fields) do
-    local value = values[i]
-    if value and NUMBERS[field] then value = tonumber(value) end
-    if not value then
-      if call('EXISTS', of(id, RUN)) == 0 then return nil, { 'missing' } end
-      return nil, { 'broken', field }
-    end
-    record[field] = value
-  end
-  if record.id ~= id then return nil, { 'broken', 'id' } end
-  if not UNENDED[record.status] and not ENDED[record.status] then return nil, { 'broken', 'status' } end
-  return record
-end
-
--- The name of the first key beside the record that is not what it should be. Only such a run can fail in mid-script.
-local function damage(record)
-  local id = record.id
-  for key, expected in pairs({ [EVENTS] = 'stream', [INBOX] = 'list', [CALLS] = 'hash', [ASKS] = 'hash', [SIDS] = 'hash' }) do
-    local found = call('TYPE', of(id, key)).ok
-    if found ~= expected and (found ~= 'none' or key == EVENTS) then return of(id, key) end
-  end
-  local newest = call('XREVRANGE', of(id, EVENTS), '+', '-', 'COUNT', 1)[1]
-  if not newest or newest[1] ~= record.seq .. '-0' then return of(id, EVENTS) end
-end
-
 local function set(record, field, value)
   record[field] = value
   local changes = record.changes
@@ -127,38 +80,7 @@ local function first_deadline(record)
   return first
 end
 
--- Every change of status.
-local function move(record, to, due)
-  if record.status == 'running' then
-    call('ZREM', LEASES, record.id)
-    set(record, 'token', '')
-    set(record, 'worker', '')
-  end
-  call('ZREM', BY_STATUS .. record.status, record.id)
-  call('ZADD', BY_STATUS .. to, now, record.id)
-  call('ZADD', MIRROR, now, record.id)
-  schedule(record, due)
-  set(record, 'status', to)
-  set(record, 'status_at', now)
-  set(record, 'moves', record.moves + 1)
-  if to == 'queued' then
-    set(record, 'rings', 0)
-    set(record, 'not_before', '')
-  end
-end
-
 -- The triples of `hold`: ledger key, field, integer.
 local function held(record)
   return record.hold:gmatch('([^\n]+)\n([^\n]+)\n(%d+)')
-end
-
--- What was reserved and not accounted for counts as used. `open` stays: the next owner charges the run itself.
-local function settle(record)
-  for ledger, field, amount in held(record) do
-    if call('EXISTS', ledger) == 1 then
-      call('HINCRBY', ledger, 'held:' .. field, '-' .. amount)
-      call('HINCRBY', ledger, 'used:' .. field, amount)
-    end
-  end
-  set(record, 'hold', '')
 end

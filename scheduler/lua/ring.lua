@@ -5,6 +5,8 @@
 --   RQ; not overwritten) | no <status, behind or early> | missing | broken <field>
 -- Moves: none
 
+-- include records
+
 local status_field, queued_word, cancelled_words = take(), take(), take_list()
 local QUEUE, INTERMEDIATE, SCHEDULED, JOB = unpack(KEYS, #KEYS - 3)
 

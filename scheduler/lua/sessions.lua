@@ -1,5 +1,4 @@
--- How runs end, and how they follow one another in a session. A script includes this where it needs it, so that a commit
--- in the middle of a run does not pay for it.
+-- How runs end, and how they follow one another in a session. Stands behind records.lua.
 
 -- The indexes of a run beside its status.
 local function index(id, created_at, agent, tenant, session)

@@ -5,6 +5,8 @@
 -- Moves: waiting -> queued
 -- Inbox entry: <kind> <ask> <now> <signal id> <body>
 
+-- include records
+
 local sid, kind, ask_kind, ask, body = take(), take(), take(), take(), take()
 local most_unread, most_signals = tonumber(take()), tonumber(take())
 

@@ -40,7 +40,7 @@ def without(name: str, text: str, replacement: str) -> Library:
     library = dict(read_library())
     found = 0
     for script in library.values():
-        if name in ("prelude", "sessions", script.name) and text in script.text:
+        if name in ("prelude", "records", "sessions", script.name) and text in script.text:
             library[script.name] = Script(script.name, script.text.replace(text, replacement))
             found += 1
     assert found, f"{text!r} does not stand in {name}.lua"

@@ -11,7 +11,7 @@ from scheduler.lifecycle import ENDED, LIVE, RESUMABLE, TRANSITIONS, Status, Tra
 from scheduler.scripting import LUA
 from scheduler.sessions import OVERTAKES, OnBusy
 
-INCLUDED = {"prelude", "sessions"}
+INCLUDED = {"prelude", "records", "sessions"}
 SCRIPTS = sorted(path for path in LUA.glob("*.lua") if path.stem not in INCLUDED)
 PRELUDE = "".join((LUA / f"{name}.lua").read_text() for name in sorted(INCLUDED))
 
