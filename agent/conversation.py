@@ -9,16 +9,18 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import TypeAdapter
 
 from agent.errors import BrokenRecord
 from agent.messages import Message, Role
 from agent.tokens import MESSAGE_TOKENS, estimate
+from agent.values import value
 
 MOST_REMEMBERED: Final = 200
 
 
-class ContextState(BaseModel):
+@value
+class ContextState:
     """What a session knows beside its messages. It passes from run to run.
 
     Attributes:
@@ -30,8 +32,6 @@ class ContextState(BaseModel):
             is the run at work.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     first_task: str = ""
     summary: str = ""
     memory: tuple[str, ...] = ()
@@ -41,12 +41,27 @@ class ContextState(BaseModel):
 
     def remembering(self, texts: Sequence[str]) -> "ContextState":
         """With more to remember, each thing once; of more than 200 the oldest are forgotten."""
-        return self.model_copy(update={"memory": tuple(dict.fromkeys((*self.memory, *texts)))[-MOST_REMEMBERED:]})
+        return replace(self, memory=tuple(dict.fromkeys((*self.memory, *texts)))[-MOST_REMEMBERED:])
 
     def at_the_end_of(self, run: str) -> "ContextState":
         """As the session keeps it: the run at work gets its name."""
-        return self if self.run or not self.offset else self.model_copy(update={"run": run})
+        return self if self.run or not self.offset else replace(self, run=run)
 
+    def to_bytes(self) -> bytes:
+        """JSON, defaults left out."""
+        return _CONTEXT.dump_json(self, exclude_defaults=True)
+
+    @classmethod
+    def of(cls, data: bytes) -> "ContextState":
+        """The state that was written; a new one where nothing was.
+
+        Raises:
+            pydantic.ValidationError: It cannot be read.
+        """
+        return _CONTEXT.validate_json(data or b"{}")
+
+
+_CONTEXT: Final = TypeAdapter(ContextState)
 
 NO_CONTEXT = ContextState()
 

@@ -5,15 +5,17 @@ A run is what its events say: `agent.state` folds them, live and on replay alike
 `UnknownEvent` and passes over it; whether a worker may go on with a run at all is decided by the checkpoint's schema version.
 """
 
+from dataclasses import field
+from functools import cache
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 from agent.budget import NO_USAGE, Budget, Usage
 from agent.errors import BrokenRecord
 from agent.messages import ToolCall
-from agent.text import compact_json
+from agent.values import keyword_value
 
 FailureReason = Literal[
     "model_unavailable",  # every attempt to get a reply failed
@@ -50,19 +52,20 @@ RequestKind = Literal["clarification", "approval"]
 AnswerKind = Literal["reply", "approve", "reject", "expired"]
 
 
-class Event(BaseModel):
+@keyword_value
+class Event:
     """One fact about a run.
 
     Attributes:
         active_ms: Milliseconds in which workers had held the run when it happened; 0 where no worker was part of it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
     type: ClassVar[str] = ""
 
     active_ms: int = 0
 
 
+@keyword_value
 class RunCreated(Event):
     """A run was accepted. Without a `budget` the agent's own holds, once a worker says what that is."""
 
@@ -72,9 +75,10 @@ class RunCreated(Event):
     budget: Budget | None = None
     session: str = ""
     tenant: str = ""
-    metadata: dict[str, object] = {}
+    metadata: dict[str, object] = field(default_factory=dict[str, object])
 
 
+@keyword_value
 class RunClaimed(Event):
     """A worker took the run: a new activation."""
 
@@ -83,6 +87,7 @@ class RunClaimed(Event):
     token: str = ""
 
 
+@keyword_value
 class ModelReplied(Event):
     """The model's reply of a step, with the calls that it asks for.
 
@@ -105,6 +110,7 @@ class ModelReplied(Event):
     ms: int = 0
 
 
+@keyword_value
 class ModelFailed(Event):
     """One attempt to get a reply failed.
 
@@ -122,6 +128,7 @@ class ModelFailed(Event):
     ms: int = 0
 
 
+@keyword_value
 class ReplyRejected(Event):
     """A reply could not be used; the model is told why and asked again."""
 
@@ -131,6 +138,7 @@ class ReplyRejected(Event):
     message: str
 
 
+@keyword_value
 class ToolReturned(Event):
     """A tool call was answered.
 
@@ -149,6 +157,7 @@ class ToolReturned(Event):
     ms: int = 0
 
 
+@keyword_value
 class Remembered(Event):
     """Something that the agent shall know in all later runs of the session."""
 
@@ -156,6 +165,7 @@ class Remembered(Event):
     text: str
 
 
+@keyword_value
 class ContextCompacted(Event):
     """Older messages are no longer sent word for word: they are in the summary, each once.
 
@@ -173,6 +183,7 @@ class ContextCompacted(Event):
     ms: int = 0
 
 
+@keyword_value
 class RequestOpened(Event):
     """The run asks a person: a question of the model, or whether a tool may be called.
 
@@ -194,6 +205,7 @@ class RequestOpened(Event):
     doubt: bool = False
 
 
+@keyword_value
 class RequestAnswered(Event):
     """A request was answered, or nobody did in time (`expired`).
 
@@ -209,6 +221,7 @@ class RequestAnswered(Event):
     arguments: str | None = None
 
 
+@keyword_value
 class BudgetChanged(Event):
     """The run's limits were raised or replaced."""
 
@@ -216,6 +229,7 @@ class BudgetChanged(Event):
     budget: Budget
 
 
+@keyword_value
 class RunReleased(Event):
     """A worker gave the run back. It is queued again, or waits."""
 
@@ -223,6 +237,7 @@ class RunReleased(Event):
     why: Literal["yield", "drain", "waiting", "failure"]
 
 
+@keyword_value
 class RunRequeued(Event):
     """The run's worker was lost; the run is queued again."""
 
@@ -230,6 +245,7 @@ class RunRequeued(Event):
     why: str
 
 
+@keyword_value
 class RecordWentBack(Event):
     """Redis lost the last commits of this run (a failover or a restart); it goes on from what is left."""
 
@@ -237,6 +253,7 @@ class RecordWentBack(Event):
     lost: int
 
 
+@keyword_value
 class RunResumed(Event):
     """A person set a failed or budget_exceeded run going again."""
 
@@ -244,6 +261,7 @@ class RunResumed(Event):
     budget: Budget | None = None
 
 
+@keyword_value
 class RunCompleted(Event):
     """The end: the task is done. `output` is the result as JSON, of the shape of the agent's output schema."""
 
@@ -251,6 +269,7 @@ class RunCompleted(Event):
     output: object = None
 
 
+@keyword_value
 class RunFailed(Event):
     """The end: it cannot go on by itself. `error` is for people, `reason` for programs."""
 
@@ -260,6 +279,7 @@ class RunFailed(Event):
     partial: str | None = None
 
 
+@keyword_value
 class RunCancelled(Event):
     """The end: somebody cancelled it."""
 
@@ -267,6 +287,7 @@ class RunCancelled(Event):
     reason: str = "user"
 
 
+@keyword_value
 class RunBudgetExceeded(Event):
     """The end, until it is resumed with a larger budget."""
 
@@ -277,12 +298,13 @@ class RunBudgetExceeded(Event):
     partial: str | None = None
 
 
+@keyword_value
 class UnknownEvent(Event):
     """An event of a type that this version does not know; `kind` and `data` are as they were read."""
 
     type = "unknown"
     kind: str
-    data: dict[str, object] = {}
+    data: dict[str, object] = field(default_factory=dict[str, object])
 
 
 TYPES: dict[str, type[Event]] = {
@@ -319,9 +341,14 @@ class Recorded(NamedTuple):
     event: Event
 
 
+@cache
+def _adapter(kind: type[Event]) -> TypeAdapter[Event]:
+    return TypeAdapter(kind)
+
+
 def encode(event: Event) -> bytes:
     """The event as JSON. Defaults are left out, so that what is stored is what was said."""
-    body = compact_json(event)
+    body = _adapter(type(event)).serializer.to_json(event, exclude_defaults=True)
     return b'{"type":"%b"%b%b' % (event.type.encode(), b"" if body == b"{}" else b",", body[1:])
 
 
@@ -335,18 +362,17 @@ def decode(body: bytes) -> Event:
         data = from_json(body)
         kind = data.pop("type")
         found = TYPES.get(kind)
-        return found.model_validate(data) if found else UnknownEvent(kind=kind, data=data)
-    except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
+        return _adapter(found or UnknownEvent).validate_python(data if found else {"kind": kind, "data": data})
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise BrokenRecord(f"not an event: {body[:80]!r}") from error
+
+
+def fields_of(event: Event) -> dict[str, object]:
+    """What there is to say of an event beside its type, as JSON carries it. Defaults are left out."""
+    return _adapter(type(event)).dump_python(event, mode="json", exclude_defaults=True)
 
 
 def as_json(recorded: Recorded) -> bytes:
     """A recorded event as one JSON line for people and programs: seq, at, type and the event's fields."""
-    return to_json(
-        {
-            "seq": recorded.seq,
-            "at": recorded.at,
-            "type": recorded.event.type,
-            **recorded.event.model_dump(exclude_defaults=True),
-        }
-    )
+    event = recorded.event
+    return to_json({"seq": recorded.seq, "at": recorded.at, "type": event.type, **fields_of(event)})

@@ -82,7 +82,7 @@ def reply_events(
         active_ms=active_ms,
     )
     if _too_large(replied):
-        emptied = replied.model_copy(update={"content": None, "calls": (), "reasoning": None, "provider_fields": None})
+        emptied = replace(replied, content=None, calls=(), reasoning=None, provider_fields=None)
         return [emptied, ReplyRejected(step=replied.step, reason="unusable_reply", message=TOO_LARGE)]
     match reading:
         case Calls():

@@ -285,7 +285,7 @@ class RunState:
         still_open = tuple(dict.fromkeys((*known, *asked)))[-OPEN_QUESTIONS:]
         if still_open == left_behind.open_questions:
             return left_behind
-        return left_behind.model_copy(update={"open_questions": still_open})
+        return replace(left_behind, open_questions=still_open)
 
     def _questions(self) -> list[str]:
         """What the run asks now."""
@@ -349,11 +349,10 @@ class RunState:
                 self.context = self.context.remembering([event.text])
             case ContextCompacted():
                 self.conversation.move_window(self.conversation.index_of(event.run, event.offset))
-                moved = {"summary": event.summary, "run": event.run, "offset": event.offset}
-                self.context = self.context.model_copy(update=moved)
+                self.context = replace(self.context, summary=event.summary, run=event.run, offset=event.offset)
             case RunCreated():
                 if not self.context.first_task:
-                    self.context = self.context.model_copy(update={"first_task": event.task})
+                    self.context = replace(self.context, first_task=event.task)
                 self.has_budget = event.budget is not None
                 self.created, self.created_at = event, recorded.at
                 self.conversation.append(Message(role=Role.USER, content=event.task))

@@ -4,8 +4,6 @@ import json
 import unicodedata
 from typing import Final
 
-from pydantic import BaseModel
-
 _ELLIPSIS: Final = "…"
 _ZERO_WIDTH_JOINER: Final = "\u200d"
 _LONGEST_CLUSTER: Final = 32
@@ -21,11 +19,6 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
-
-
-def compact_json(model: BaseModel) -> bytes:
-    """A model as JSON, without what has its default. Its own `model_dump_json` makes text, to be encoded again."""
-    return model.__pydantic_serializer__.to_json(model, exclude_defaults=True)
 
 
 def well_formed_json(value: object) -> object:

@@ -139,10 +139,13 @@ class Scripts:
                 raise ValueError(f"an owner cannot commit to {to}")
             if open:
                 raise ValueError("only a running run has a model call under way")
+        lives: list[str | int] = []
+        for key in {ledger.key for ledger, _, _ in (*settled, *hold) if ledger.life is Life.LEDGER}:
+            lives += (key, policy.ledger_retention_ms)
         words = to_json((
             token, base, nonce, to, consumed, policy.lease_ms if renews else "", "" if step is None else step,
             "keep" if open is None else "open" if open else "settle",
-            *self._on_ledgers(settled, hold), self._marks(marks), _asks(asks),
+            _amounts(settled), _amounts(hold), lives, self._marks(marks) if marks else (), _asks(asks) if asks else (),
         ))  # fmt: skip
         arguments: list[Argument] = [run, *self._lives, words, state or b"", open or b""]
         few: list[Argument] = []
@@ -256,33 +259,22 @@ class Scripts:
         arguments: list[Argument] = ["", *self._lives, scoped(tenant, name("session", session)), last_activity]
         return ScriptCall(self._scripts["forget"], (self.keys.run(""),), arguments, read_refused)
 
-    def _on_ledgers(
-        self, settled: Sequence[Entry], hold: Sequence[Entry]
-    ) -> tuple[list[str], list[str], list[str | int]]:
-        """What is settled and held, as text, since Lua's numbers are exact up to 2 ** 53; and how long the ledgers live."""
-        if not settled and not hold:
-            return [], [], []
-        ledgers = {entry.ledger.key for entry in (*settled, *hold) if entry.ledger.life is Life.LEDGER}
-        lives = [value for key in ledgers for value in (key, self.policy.ledger_retention_ms)]
-        return _flat(settled), _flat(hold), lives
-
-    def _marks(self, marks: Mapping[str, str | None] | None) -> list[str]:
-        if not marks:
-            return []
+    def _marks(self, marks: Mapping[str, str | None]) -> list[str]:
         if len(marks) > self.policy.max_calls:
             raise TooLarge(f"A step with {len(marks):,} tool calls is beyond max_calls = {self.policy.max_calls:,}.")
         return [word for call, mark in marks.items() for word in (call, mark or "")]
 
 
-def _asks(asks: Mapping[str, NewAsk | None] | None) -> list[str | int]:
+def _asks(asks: Mapping[str, NewAsk | None]) -> list[str | int]:
     words: list[str | int] = []
-    for ask, new in (asks or {}).items():
+    for ask, new in asks.items():
         kind, delay_ms, question = new or NewAsk("")
         words += (_word("request", ask), kind, "" if delay_ms is None else delay_ms, question)
     return words
 
 
-def _flat(entries: Sequence[Entry]) -> list[str]:
+def _amounts(entries: Sequence[Entry]) -> list[str]:
+    """Amounts are texts, since Lua's numbers are exact up to 2 ** 53 only."""
     words: list[str] = []
     for ledger, field, amount in entries:
         if amount < 0:

@@ -27,7 +27,6 @@ from agent.events import (
 from agent.journal import Commit, News
 from agent.requests import Answer
 from agent.state import Mark
-from agent.text import compact_json
 from scheduler.inputs import Entry, NewAsk, PoisonEvent
 from scheduler.lifecycle import STATUSES, Status
 from scheduler.replies import Behind, Claimed, Committed, InboxEntry, Refused
@@ -300,7 +299,7 @@ def _arrival(entry: InboxEntry) -> Budget | Answer:
 
 
 def _session_state(context: ContextState | None) -> bytes | None:
-    return None if context is None else compact_json(context)
+    return None if context is None else context.to_bytes()
 
 
 def _ask(request: RequestOpened) -> NewAsk:

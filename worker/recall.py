@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -67,7 +68,7 @@ def known_before(run: str, begun: Sequence[str], context: ContextState) -> tuple
     if context.run in before:
         return context, before[before.index(context.run) :]
     if context.run in begun:
-        return context.model_copy(update={"run": run, "offset": context.offset if context.run == run else 0}), ()
+        return replace(context, run=run, offset=context.offset if context.run == run else 0), ()
     return context, before
 
 
@@ -84,6 +85,6 @@ def earlier_run(run: str, story: Sequence[StoredEvent] | BrokenRecord) -> Earlie
 
 def _context(state: bytes) -> ContextState:
     try:
-        return ContextState.model_validate_json(state or b"{}")
+        return ContextState.of(state)
     except ValidationError as error:
         raise BrokenRecord(f"the session's state cannot be read: {error.error_count()} errors") from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
@@ -100,7 +101,7 @@ class StoredSessions:
         return Session(
             id=session_id,
             status="idle" if all(record.ended for record in records) else "busy",
-            metadata=ContextState.model_validate_json(blob(state) if state else b"{}").model_dump(),
+            metadata=asdict(ContextState.of(blob(state) if state else b"")),
             created_at=moment(records[0].created_at),
             updated_at=moment(max(record.status_at for record in records)),
         )

@@ -1,7 +1,7 @@
 """The context of a model call, put together from messages: `build`, and `compact` with a cursor. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent import context_window
 from agent.conversation import ContextState, Conversation
@@ -55,7 +55,7 @@ class ContextManager:
         if begin <= conversation.window:
             return state
         compaction = self.window.compact(conversation, state, begin)
-        return state.model_copy(update={"summary": compaction.summary, "offset": begin})
+        return replace(state, summary=compaction.summary, offset=begin)
 
     def _begin(self, conversation: Conversation, state: ContextState) -> int:
         """Where the recent messages begin: not between a call and its results."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Reservation
@@ -76,7 +76,7 @@ class MemorySessionRepository:
         return Session(
             id=session_id,
             status="busy" if busy else "idle",
-            metadata=self._contexts.get(session_id, NO_CONTEXT).model_dump(),
+            metadata=asdict(self._contexts.get(session_id, NO_CONTEXT)),
             created_at=moment(runs[0].journal.events[0].at),
             updated_at=moment(runs[-1].journal.events[-1].at),
         )

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from agent.documents.messages import Message
-from agent.events import Event, Recorded, RequestOpened, RunClaimed, RunCreated
+from agent.events import Event, Recorded, RequestOpened, RunClaimed, RunCreated, fields_of
 from agent.state import Checkpoint
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class StoredEvent:
     @property
     def payload(self) -> dict[str, Any]:
         """What there is to say of it, as JSON carries it, with the trace id of the call in which it happened."""
-        return {**self.event.model_dump(mode="json", exclude_defaults=True), TRACE: self.trace_id}
+        return {**fields_of(self.event), TRACE: self.trace_id}
 
 
 @dataclass(frozen=True, slots=True)

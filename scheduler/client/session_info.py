@@ -58,7 +58,7 @@ def session_info_of(entry: Entry, active: str, state: Value, line: Value, runs: 
         BrokenRecord: What the session knows cannot be read.
     """
     try:
-        context = ContextState.model_validate_json(blob(state) if state else b"{}")
+        context = ContextState.of(blob(state) if state else b"")
     except ValidationError as error:
         raise BrokenRecord(f"The session {entry.member!r} cannot be read: {error.error_count()} errors") from error
     return SessionInfo(

@@ -46,7 +46,7 @@ def test_a_session_says_what_it_knows_and_where_it_stands(play: Play, hand: Hand
             await client.session("s", tenant="t").info()
         run = await client.submit("support", "Paint the house.", session="s", tenant="t")
         await client.submit("support", "And the door.", session="s", tenant="t")
-        know(hand, "t:s", KNOWN.model_dump_json().encode())
+        know(hand, "t:s", KNOWN.to_bytes())
 
         info = await client.session("s", tenant="t").info()
         assert (info.id, info.tenant, info.active, info.waiting, info.runs) == ("s", "t", run.id, 1, 2)
@@ -81,7 +81,7 @@ def test_a_session_forgets_and_its_runs_stay(play: Play, hand: Hand) -> None:
         with pytest.raises(Conflict, match=f"busy with run {run.id}"):
             await session.forget()
         hand.take(run.id).end(RunCompleted(output="done"))
-        know(hand, "t:s", KNOWN.model_dump_json().encode())
+        know(hand, "t:s", KNOWN.to_bytes())
 
         await session.forget()
 

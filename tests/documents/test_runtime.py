@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 import agent.documents
 from agent import AgentRuntime, Budget, Conflict, MemorySessionRepository, ModelUnavailable, OpenAIModel, ScriptedModel
@@ -68,7 +68,7 @@ def test_a_state_is_restored_from_metadata() -> None:
     """item 61: of the fields that it knows; others are passed over."""
     metadata = {"summary": "They met.", "memory": ["likes tea"], "open_questions": ["When?"], "colour": "blue"}
 
-    state = ContextState.model_validate(metadata)
+    state = TypeAdapter(ContextState).validate_python(metadata)
 
     assert (state.summary, state.memory, state.open_questions) == ("They met.", ("likes tea",), ("When?",))
 

@@ -93,7 +93,7 @@ def test_replies_of_which_nothing_was_executed_are_counted_until_one_is():
     state = folded([CREATED, *refused])
     assert (state.head.unusable, state.head.unusable_reason) == (1, "cut_off")
     assert state.head.usage.tool_calls == 0
-    second = PAIR.model_copy(update={"step": 2})
+    second = replace(PAIR, step=2)
     state = folded([CREATED, *refused, second, answer("2.0", outcome="invalid"), answer("2.1", outcome="error")])
     assert (state.head.unusable, state.head.unusable_reason) == (0, None)
     assert state.head.usage.tool_calls == 1
@@ -119,7 +119,7 @@ def test_only_reported_tokens_correct_the_estimates():
         50,
         40,
     )
-    estimated = reported.model_copy(update={"usage": Usage(model_calls=1, input_tokens=50, estimated_tokens=50)})
+    estimated = replace(reported, usage=Usage(model_calls=1, input_tokens=50, estimated_tokens=50))
     assert folded([CREATED, estimated]).head.reported_tokens == 0
 
 
@@ -153,7 +153,7 @@ def test_events_of_later_versions_are_passed_over():
         [CREATED, answer("1.0")],
         [CREATED, PAIR, answer("1.7")],
         [CREATED, PAIR, answer("1.0"), answer("1.0")],
-        [CREATED, PAIR, PAIR.model_copy(update={"step": 2})],
+        [CREATED, PAIR, replace(PAIR, step=2)],
     ],
 )
 def test_events_that_do_not_fit_together_are_a_broken_record(events: list[Event]):
