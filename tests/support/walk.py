@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from pydantic_core import from_json
 
 from scheduler.inputs import Entry, NewAsk, PoisonEvent
 from scheduler.lifecycle import LIVE, RESUMABLE, TRANSITIONS, CancelReason, Status
@@ -225,7 +226,7 @@ class Walk(RuleBasedStateMachine):
             assert name in scripts, f"{name} led from {source} to {target}"
 
     def check_commit(self, call: ScriptCall[Any], answer: Any, before: Snapshot, after: Snapshot) -> None:
-        run, token, base, nonce = str(call.arguments[0]), *call.arguments[3:6]
+        run, (token, base, nonce, *_) = str(call.arguments[0]), from_json(call.arguments[3])
         was, now = self.read(run, before), self.read(run, after)
         if not isinstance(answer, Committed):
             assert self.same(before, after) or isinstance(answer, Behind)
