@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -226,7 +226,7 @@ class Walk(RuleBasedStateMachine):
             assert name in scripts, f"{name} led from {source} to {target}"
 
     def check_commit(self, call: ScriptCall[Any], answer: Any, before: Snapshot, after: Snapshot) -> None:
-        run, (token, base, nonce, *_) = str(call.arguments[0]), from_json(call.arguments[3])
+        run, (token, base, nonce, *_) = str(call.arguments[0]), from_json(cast("bytes", call.arguments[3]))
         was, now = self.read(run, before), self.read(run, after)
         if not isinstance(answer, Committed):
             assert self.same(before, after) or isinstance(answer, Behind)
