@@ -5,6 +5,7 @@ import asyncio
 from agent.agent import Agent
 from agent.budget import Budget
 from agent.driver import Driver
+from agent.errors import ModelUnavailable
 from agent.events import BudgetChanged, RequestOpened, RunBudgetExceeded, RunCreated, ToolReturned, encode
 from agent.journal import News
 from agent.mailbox import Departure, Look
@@ -60,6 +61,23 @@ def test_the_wall_time_of_a_waiting_run_ends_it():
     (end,) = record.all_of(RunBudgetExceeded)
     assert (end.limit, end.used, end.allowed) == ("max_wall_seconds", "60", "60")
     assert len(record.all_of(RequestOpened)) == 1
+
+
+def test_a_wait_before_another_attempt_ends_with_the_active_time():
+    limits = Budget(max_active_seconds=1.5)
+    busy = ModelUnavailable("busy", retry_after=1.9)
+    agent = Agent("Go on.", model=ScriptedModel([say("done")], failures={(1, 1): busy}), budget=limits)
+    record = Record.created(budget=limits)
+
+    async def scenario() -> tuple[Departure, float]:
+        started = virtual_time.now()
+        return await activate(agent, record), virtual_time.now() - started
+
+    departure, seconds = virtual_time.run(scenario())
+
+    assert (departure.status, seconds) == ("budget_exceeded", 1.5)
+    (end,) = record.all_of(RunBudgetExceeded)
+    assert end.limit == "max_active_seconds"
 
 
 def test_only_an_effect_that_must_not_be_repeated_waits_until_its_record_is_safe():
