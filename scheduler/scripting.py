@@ -18,7 +18,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from agent.values import value
 from scheduler.keys import lua_names
 from scheduler.unavailable import mapped
-from scheduler.wire import Argument, Packed, Reply, Value, ask, pack, send
+from scheduler.wire import Argument, Line, Packed, Reply, Value, ask, pack, send
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -86,24 +86,24 @@ class ScriptCall(Generic[R_co]):
         return pack(self.command())
 
 
-async def run(redis: Redis, call: ScriptCall[R]) -> R:
+async def run(to: Redis | Line, call: ScriptCall[R]) -> R:
     """Sends one call. Raises StoreUnavailable where Redis cannot be reached or refuses, BrokenRecord for a broken record."""
-    (outcome,) = await run_many(redis, (call,))
+    (outcome,) = await run_many(to, (call,))
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
 
 
-async def run_many(redis: Redis, calls: Sequence[ScriptCall[R]]) -> list[R | Exception]:
+async def run_many(to: Redis | Line, calls: Sequence[ScriptCall[R]]) -> list[R | Exception]:
     """Sends calls in one pipeline; an error in the place of an answer is that call's alone.
 
     Raises StoreUnavailable if the connection failed: any of the calls may have run. Send them again.
     """
-    replies = await send(redis, [call.packed() for call in calls])
+    replies = await send(to, [call.packed() for call in calls])
     unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
-        await ask(redis, *(("SCRIPT", "LOAD", script.text) for script in {calls[index].script for index in unknown}))
-        again = await send(redis, [calls[index].packed() for index in unknown])
+        await ask(to, *(("SCRIPT", "LOAD", script.text) for script in {calls[index].script for index in unknown}))
+        again = await send(to, [calls[index].packed() for index in unknown])
         for index, reply in zip(unknown, again, strict=True):
             replies[index] = reply
     return [_read(call, reply) for call, reply in zip(calls, replies, strict=True)]

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import hiredis
 from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import MasterDownError, ReadOnlyError, RedisError, ResponseError
 
 from scheduler.unavailable import mapped
@@ -34,37 +35,78 @@ def pack(command: Command) -> Packed:
     return _pack(tuple(command))
 
 
-async def send(redis: Redis, commands: Sequence[Command | Packed]) -> list[Value | ResponseError]:
+async def send(to: Redis | Line, commands: Sequence[Command | Packed]) -> list[Value | ResponseError]:
     """Sends commands together and reads all replies; what Redis answers to one command concerns that one alone.
 
     Raises StoreUnavailable if the connection failed: any of the commands may have run.
     """
     packed = [command if isinstance(command, bytes) else pack(command) for command in commands]
-    pool = redis.connection_pool
     try:
+        if isinstance(to, Line):
+            return await to.exchange(packed)
+        pool = to.connection_pool
         connection = await pool.get_connection()
         try:
-            replies: list[Value | ResponseError] = []
-            is_primary = True
-            for portion in _portions(packed):
-                await connection.send_packed_command(portion)
-                async with asyncio.timeout(connection.socket_timeout):  # one timer for all replies
-                    for _ in portion:
-                        try:
-                            replies.append(cast(Value, await connection.read_response(timeout=math.inf)))
-                        except ResponseError as error:
-                            replies.append(error)
-                            is_primary = is_primary and not isinstance(error, (ReadOnlyError, MasterDownError))
-            if not is_primary:
-                await connection.disconnect()  # the next one may find the new primary
-        except BaseException:
-            # Replies may be on their way that belong to nobody.
-            await connection.disconnect(nowait=True)
-            raise
+            return await _exchange(connection, packed, connection.socket_timeout)
         finally:
             await pool.release(connection)
     except (RedisError, OSError) as error:
         raise mapped(error) from error
+
+
+class Line:
+    """A connection of one's own, for whoever sends again and again.
+
+    To take a connection from a pool and to give it back costs as much as a commit, and so does redis-py's own limit of time
+    around each command. Whoever comes while the line is taken waits for his turn.
+
+    Args:
+        redis: Whose address, credentials and limits of time it has. It is not of its pool.
+    """
+
+    def __init__(self, redis: Redis) -> None:
+        self._connection = redis.connection_pool.make_connection()
+        self._seconds, self._connection.socket_timeout = self._connection.socket_timeout, None
+        self._turn = asyncio.Lock()
+
+    async def exchange(self, packed: Sequence[Packed]) -> list[Value | ResponseError]:
+        """Sends commands and reads their replies; connects where the server has closed the connection.
+
+        Raises:
+            redis.RedisError: The connection failed.
+        """
+        async with self._turn:
+            if self._connection.is_connected and await self._connection.can_read():
+                await self._connection.disconnect()
+            return await _exchange(self._connection, packed, self._seconds)
+
+    async def close(self) -> None:
+        """Closes the connection. It may be used again."""
+        await self._connection.disconnect()
+
+
+async def _exchange(
+    connection: AbstractConnection, packed: Sequence[Packed], seconds: float | None
+) -> list[Value | ResponseError]:
+    """Sends portions of commands and reads the replies to each; one limit of time for all of a portion."""
+    replies: list[Value | ResponseError] = []
+    is_primary = True
+    try:
+        for portion in _portions(packed):
+            async with asyncio.timeout(seconds):
+                await connection.send_packed_command(portion)
+                for _ in portion:
+                    try:
+                        replies.append(cast(Value, await connection.read_response(timeout=math.inf)))
+                    except ResponseError as error:
+                        replies.append(error)
+                        is_primary = is_primary and not isinstance(error, (ReadOnlyError, MasterDownError))
+        if not is_primary:
+            await connection.disconnect()  # the next one may find the new primary
+    except BaseException:
+        # Replies may be on their way that belong to nobody.
+        await connection.disconnect(nowait=True)
+        raise
     return replies
 
 
@@ -82,9 +124,9 @@ def _portions(packed: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield portion
 
 
-async def ask(redis: Redis, *commands: Command) -> Reply:
+async def ask(to: Redis | Line, *commands: Command) -> Reply:
     """`send`, for commands that all must succeed. Raises what the first error means."""
-    replies = await send(redis, commands)
+    replies = await send(to, commands)
     for reply in replies:
         if isinstance(reply, ResponseError):
             raise mapped(reply) from reply

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from redis.asyncio import Redis
 
 from scheduler.scripting import ScriptCall, run_many
+from scheduler.wire import Line
 
 R = TypeVar("R")
 
@@ -16,8 +17,8 @@ _MOST_CALLS: Final = 256
 class Batches:
     """What becomes ready while a pipeline is on its way goes together in the next. No timer, no added wait."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    def __init__(self, to: Redis | Line) -> None:
+        self._to = to
         self._ready: deque[tuple[ScriptCall[Any], asyncio.Future[Any]]] = deque()
         self._sending: asyncio.Task[None] | None = None
 
@@ -43,7 +44,7 @@ class Batches:
 
     async def _send(self, batch: list[tuple[ScriptCall[Any], asyncio.Future[Any]]]) -> None:
         try:
-            outcomes = await run_many(self._redis, [call for call, _ in batch])
+            outcomes = await run_many(self._to, [call for call, _ in batch])
         except Exception as error:
             outcomes = [error] * len(batch)
         for (_, reply), outcome in zip(batch, outcomes, strict=True):

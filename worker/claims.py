@@ -20,6 +20,7 @@ from scheduler.replies import Claimed, Refused
 from scheduler.rq_bridge import Popped
 from scheduler.scripting import run_many
 from scheduler.scripts import Scripts
+from scheduler.wire import Line
 from worker.passing import PassedOn, pass_on
 
 AGAIN_SECONDS: Final = 0.1
@@ -87,10 +88,14 @@ class Claimer:
 
     Args:
         agents: The names of the agents that it has.
+        line: For the claims; all else goes over the pool.
     """
 
-    def __init__(self, redis: Redis, scripts: Scripts, *, worker: str, agents: Sequence[str]) -> None:
+    def __init__(
+        self, redis: Redis, scripts: Scripts, *, worker: str, agents: Sequence[str], line: Line | None = None
+    ) -> None:
         self._redis = redis
+        self._to = line or redis
         self._scripts = scripts
         self._worker = worker
         self._agents = agents
@@ -154,7 +159,7 @@ class Claimer:
             )
             for place, request in enumerate(requests)
         ]
-        replies = await self._surely(lambda: run_many(self._redis, calls))
+        replies = await self._surely(lambda: run_many(self._to, calls))
         granted: list[tuple[_Request, Claimed]] = []
         refused: list[tuple[_Request, Refused | Exception]] = []
         for request, reply in zip(requests, replies, strict=True):

@@ -33,7 +33,7 @@ from scheduler.rq_bridge import (
     queue_keys,
 )
 from scheduler.scripting import run
-from scheduler.wire import ask
+from scheduler.wire import Line, ask
 from worker.batches import Batches
 from worker.cancelling import cancelled
 from worker.channels import messages
@@ -95,6 +95,10 @@ class AgentWorker(BaseWorker):
         return self._redis
 
     @cached_property
+    def _line(self) -> Line:
+        return Line(self.redis)
+
+    @cached_property
     def _batches(self) -> Batches:
         return Batches(self.redis)
 
@@ -130,6 +134,7 @@ class AgentWorker(BaseWorker):
         self._tell_begun()
         await self._batches.drained()
         await self._doorbell.close()
+        await self._line.close()
         await asyncio.to_thread(self.register_death)
 
     async def beat(self) -> None:
@@ -164,7 +169,7 @@ class AgentWorker(BaseWorker):
         Raises:
             StoreUnavailable: What it may have taken is rung again when it is due for long.
         """
-        popped = await run(self.redis, pop(self.queue_names(), at_most))
+        popped = await run(self._line, pop(self.queue_names(), at_most))
         await self._remember_suspension(popped is None)
         return popped or []
 
@@ -189,7 +194,7 @@ class AgentWorker(BaseWorker):
 
     async def suspended(self) -> bool:
         """Whether `rq suspend` stands."""
-        (found,) = await ask(self.redis, ("EXISTS", WORKERS_SUSPENDED))
+        (found,) = await ask(self._line, ("EXISTS", WORKERS_SUSPENDED))
         suspended = found == 1
         await self._remember_suspension(suspended)
         return suspended

@@ -24,6 +24,7 @@ from scheduler.published import Cards
 from scheduler.rq_bridge import Popped, queue_keys
 from scheduler.store import Store
 from scheduler.sweeps import Sweeper
+from scheduler.wire import Line
 from worker.actor import ServedAgent
 from worker.batches import Batches
 from worker.cancelling import cancelled
@@ -151,6 +152,7 @@ class _Worker:
         self._ending = ending
         self._name = name
         self._redis = deployment.connect()
+        self._commit_line, self._claim_line = Line(self._redis), Line(self._redis)
         self._blocking = deployment.connect_blocking()
         self._store = Store(self._redis, scripts)
         self._queues = queues_of({name: one.agent for name, one in served.items()}, options.queues)
@@ -168,7 +170,7 @@ class _Worker:
         self._supervisor = Supervisor(
             served,
             scripts,
-            Batches(self._redis),
+            Batches(self._commit_line),
             self._face,
             durability=self._durability,
             recall=Recall(self._redis, deployment.keys),
@@ -192,7 +194,7 @@ class _Worker:
         )
         self._supervisor.keeper = self._keeper
         self._passed = PassedRuns(served, self._queues)
-        self._claimer = Claimer(self._redis, scripts, worker=name, agents=list(served))
+        self._claimer = Claimer(self._redis, scripts, worker=name, agents=list(served), line=self._claim_line)
 
     async def work(self) -> None:
         """Registers, works, drains, leaves."""
@@ -231,6 +233,8 @@ class _Worker:
             await self._face.unregister()
         except (RedisError, OSError, StoreError) as error:
             _log.warning("not_unregistered", error=str(error))
+        for line in (self._commit_line, self._claim_line):
+            await line.close()
         await self._redis.aclose()
         self._blocking.close()
         _log.info("worker_stopped")
