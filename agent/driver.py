@@ -121,7 +121,6 @@ class Driver:
             LeaseLost: Another worker owns the run now; nothing more was written.
         """
         try:
-            self._read_clock()
             self._take_over(lost)
             self._hear(news)
             while True:
