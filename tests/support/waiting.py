@@ -8,7 +8,7 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def wait_until(description: str, look: Callable[[], Found], seconds: float = 15.0) -> Found:
+def wait_until(description: str, look: Callable[[], Found], seconds: float = 30.0) -> Found:
     """Looks until it sees something true, and returns that.
 
     Raises:
