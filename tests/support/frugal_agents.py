@@ -44,7 +44,7 @@ remote = Agent(
     name="remote",
     model=OpenAIModel("m", price=Price(input_per_million=Decimal(1), output_per_million=Decimal(1))),
     max_tokens=100,
-    model_timeout=1.0,
+    model_timeout=3.0,
 )
 """Its server is that of `OPENAI_BASE_URL`."""
 
