@@ -21,6 +21,7 @@ local said = {}
 for i = 1, #few, 2 do said[few[i]] = few[i + 1] end
 local due, reason = tonumber(said.at) or (said.delay and now + tonumber(said.delay)), said.reason or ''
 
+-- What only the end of an activation needs, and a record that is not as it should be: nobody else pays for defining it.
 local function ending()
 -- include sessions
   return find, settle, move, close
