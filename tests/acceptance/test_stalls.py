@@ -19,6 +19,7 @@ def test_a_zombie_is_refused_and_drops_the_run(site: Site) -> None:
     wait_until("another has the run", lambda: site.kinds(run.id).count("run_claimed") == 2)
     site.traces.open("gate")
     site.reaches(run.id, Status.COMPLETED)
+    wait_until("RQ is told", lambda: site.redis.hget(site.keys.run(run.id), "mirror_status") == b"completed")
     before = site.redis.hgetall(site.keys.run(run.id)), site.kinds(run.id), site.traces.found()
 
     zombie.signal(signal.SIGCONT)

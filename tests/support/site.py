@@ -93,7 +93,7 @@ class WorkerProcess:
                 found.append(line)
         return found
 
-    def said(self, event: str, *, seconds: float = 15.0, **fields: object) -> Line:
+    def said(self, event: str, *, seconds: float = 30.0, **fields: object) -> Line:
         """Waits for a line of its log."""
         return wait_until(f"the worker logs {event} {fields or ''}", lambda: self.lines(event, **fields), seconds)[-1]
 
@@ -196,13 +196,13 @@ class Site:
         entries = self.redis.xrange(self.keys.events(run))
         return int([fields[b"t"] for _, fields in entries if b'"run_claimed"' in fields[b"b"]][-1]) / 1000
 
-    def reaches(self, run: str, *statuses: Status, seconds: float = 15.0) -> RunRecord:
+    def reaches(self, run: str, *statuses: Status, seconds: float = 30.0) -> RunRecord:
         """Waits until a run has one of the statuses."""
         words = " or ".join(statuses)
         wait_until(f"run {run} is {words}", lambda: self.record(run).status in statuses, seconds)
         return self.record(run)
 
-    def leaves(self, what: str, run: str = "", *, times: int = 1, seconds: float = 15.0) -> None:
+    def leaves(self, what: str, run: str = "", *, times: int = 1, seconds: float = 30.0) -> None:
         """Waits until models or tools have left so many traces of a kind."""
         wait_until(f"{times} traces of {what} {run}", lambda: len(self.traces.found(what, run)) >= times, seconds)
 
