@@ -279,10 +279,8 @@ class RunState:
             run: The id of this run, which the position names from then on.
         """
         left_behind, asked = self.context.at_the_end_of(run), self._questions()
-        if not asked and self.head.ended != "completed":
-            return left_behind
         known = () if self.head.ended == "completed" else left_behind.open_questions
-        still_open = tuple(dict.fromkeys((*known, *asked)))[-OPEN_QUESTIONS:]
+        still_open = tuple(dict.fromkeys((*known, *asked)))[-OPEN_QUESTIONS:] if asked else known
         if still_open == left_behind.open_questions:
             return left_behind
         return replace(left_behind, open_questions=still_open)

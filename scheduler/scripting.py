@@ -18,7 +18,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from agent.values import value
 from scheduler.keys import lua_names
 from scheduler.unavailable import mapped
-from scheduler.wire import Argument, Line, Packed, Reply, Value, ask, pack, send
+from scheduler.wire import Argument, Line, Reply, Value, ask, send
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -81,10 +81,6 @@ class ScriptCall(Generic[R_co]):
     def command(self) -> tuple[Argument, ...]:
         return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.arguments)
 
-    def packed(self) -> Packed:
-        """The command, packed."""
-        return pack(self.command())
-
 
 async def run(to: Redis | Line, call: ScriptCall[R]) -> R:
     """Sends one call. Raises StoreUnavailable where Redis cannot be reached or refuses, BrokenRecord for a broken record."""
@@ -99,11 +95,11 @@ async def run_many(to: Redis | Line, calls: Sequence[ScriptCall[R]]) -> list[R |
 
     Raises StoreUnavailable if the connection failed: any of the calls may have run. Send them again.
     """
-    replies = await send(to, [call.packed() for call in calls])
+    replies = await send(to, [call.command() for call in calls])
     unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
         await ask(to, *(("SCRIPT", "LOAD", script.text) for script in {calls[index].script for index in unknown}))
-        again = await send(to, [calls[index].packed() for index in unknown])
+        again = await send(to, [calls[index].command() for index in unknown])
         for index, reply in zip(unknown, again, strict=True):
             replies[index] = reply
     return [_read(call, reply) for call, reply in zip(calls, replies, strict=True)]

@@ -35,12 +35,12 @@ def pack(command: Command) -> Packed:
     return _pack(tuple(command))
 
 
-async def send(to: Redis | Line, commands: Sequence[Command | Packed]) -> list[Value | ResponseError]:
+async def send(to: Redis | Line, commands: Sequence[Command]) -> list[Value | ResponseError]:
     """Sends commands together and reads all replies; what Redis answers to one command concerns that one alone.
 
     Raises StoreUnavailable if the connection failed: any of the commands may have run.
     """
-    packed = [command if isinstance(command, bytes) else pack(command) for command in commands]
+    packed = [pack(command) for command in commands]
     try:
         if isinstance(to, Line):
             return await to.exchange(packed)
@@ -57,8 +57,8 @@ async def send(to: Redis | Line, commands: Sequence[Command | Packed]) -> list[V
 class Line:
     """A connection of one's own, for whoever sends again and again.
 
-    To take a connection from a pool and to give it back costs as much as a commit, and so does redis-py's own limit of time
-    around each command. Whoever comes while the line is taken waits for his turn.
+    To take a connection from a pool and to give it back costs nearly as much as a commit; redis-py's own limit of time around
+    each command comes on top. Whoever comes while the line is taken waits for his turn.
 
     Args:
         redis: Whose address, credentials and limits of time it has. It is not of its pool.

@@ -1,9 +1,6 @@
 -- Whole records: read, moved from one status to another, settled. A script includes this where it begins; a commit only where
 -- it ends an activation.
 
-local RUN_LIFE, SESSION_LIFE = tonumber(ARGV[2]), tonumber(ARGV[3])
-local SESSION_MEMORY = 50 -- so many runs of a session are its memory, and live as long as the session
-
 local UNENDED = { queued = true, running = true, waiting = true }
 local ENDED = { completed = true, failed = true, cancelled = true, budget_exceeded = true }
 local RESUMABLE = { failed = true, budget_exceeded = true }

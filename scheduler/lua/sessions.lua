@@ -1,5 +1,8 @@
 -- How runs end, and how they follow one another in a session. Stands behind records.lua.
 
+local RUN_LIFE, SESSION_LIFE = tonumber(ARGV[2]), tonumber(ARGV[3])
+local SESSION_MEMORY = 50 -- so many runs of a session are its memory, and live as long as the session
+
 -- The indexes of a run beside its status.
 local function index(id, created_at, agent, tenant, session)
   call('ZADD', BY_TIME, created_at, id)
