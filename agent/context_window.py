@@ -4,9 +4,10 @@ Exchanges (a reply with calls and their answers) are never parted. Each message 
 session, the task at work and what was to be remembered are always among what is sent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Final, Literal
 
 from agent.conversation import ContextState, Conversation, tokens_of
@@ -204,10 +205,23 @@ def _newest(texts: Sequence[str], limit: int) -> str:
 
 
 def summarised(summary: str, messages: Sequence[Message], limit: int = SUMMARY_CHARACTERS) -> str:
-    """The summary with one line more for each message: its beginning. Of what is longer than the limit the end is kept."""
-    lines = [f"{message.role.value}: {_line(message)}" for message in messages if _line(message)]
-    whole = "\n".join([summary, *lines] if summary else lines)
-    return whole if len(whole) <= limit else whole[-limit:].partition("\n")[2]
+    """The summary with one line more for each message: its beginning. Of what is too long the newest lines are kept."""
+    kept: list[str] = []
+    room = limit
+    for line in chain(_newest_lines(messages), reversed(summary.split("\n") if summary else ())):
+        if len(line) > room:
+            break
+        kept.append(line)
+        room -= len(line) + 1
+    return "\n".join(reversed(kept))
+
+
+def _newest_lines(messages: Sequence[Message]) -> Iterator[str]:
+    """A line for each message that says something, the newest first; made as they are asked for, for few are of many."""
+    for message in reversed(messages):
+        line = _line(message)
+        if line:
+            yield f"{message.role.value}: {line}"
 
 
 def transcript(messages: Sequence[Message], tokens: int) -> str:

@@ -256,6 +256,17 @@ def test_a_summary_is_bounded(texts: list[str]):
         assert len(summary) <= SUMMARY_CHARACTERS
 
 
+@given(st.lists(st.text("ab \n", max_size=80), max_size=40), st.integers(1, 400))
+def test_a_summary_keeps_the_newest_whole_lines(texts: list[str], limit: int):
+    summary = summarised("so far\nand more", [Message(role=Role.USER, content=text) for text in texts], limit)
+    lines = ["so far", "and more", *(f"user: {' '.join(text.split())}" for text in texts if text.split())]
+    kept = summary.split("\n") if summary else []
+    assert kept == lines[len(lines) - len(kept) :]
+    left_out = lines[: len(lines) - len(kept)]
+    assert len(summary) <= limit
+    assert not left_out or len("\n".join([left_out[-1], *kept])) > limit, "one more had found room"
+
+
 def test_what_is_remembered_is_bounded():
     context = NO_CONTEXT
     for number in range(300):
