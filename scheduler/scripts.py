@@ -250,6 +250,10 @@ class Scripts:
         ]  # fmt: skip
         return ScriptCall(self._scripts["defer"], (self.keys.run(run),), arguments, read_deferred)
 
+    def hasten(self, run: str) -> ScriptCall[Refused]:
+        """Makes a queued run that was put off due now: `hastened`, or `no`."""
+        return ScriptCall(self._scripts["hasten"], (self.keys.run(run),), [run, *self._lives], read_refused)
+
     def delete(self, run: str) -> ScriptCall[Refused]:
         """Removes an ended run before its time: `deleted`, or `live` with its status."""
         return ScriptCall(self._scripts["delete"], (self.keys.run(run),), [run, *self._lives], read_refused)

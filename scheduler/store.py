@@ -30,6 +30,7 @@ from scheduler.unavailable import mapped
 from scheduler.wire import Value, array, ask, blob, number, pairs, send, text
 
 EVENTS_PAGE = 1_000
+HASTENED_AT_ONCE = 100
 
 
 class Store:
@@ -146,6 +147,21 @@ class Store:
                 raise Conflict(f"The session of run {run_id} is busy with run {answer.detail}.")
             case _:
                 raise _refusal(run_id, answer)
+
+    async def hasten(self, agent: str) -> int:
+        """Makes the runs of an agent due that were put off, since a worker has come that can run them.
+
+        Returns:
+            How many; a sweep rings them.
+        """
+        (found,) = await ask(self.redis, ("ZINTER", 2, self.keys.due, self.keys.by_agent(agent)))
+        runs = [text(run_id) for run_id in array(found)]
+        hastened = 0
+        for start in range(0, len(runs), HASTENED_AT_ONCE):
+            calls = [self.scripts.hasten(run_id) for run_id in runs[start : start + HASTENED_AT_ONCE]]
+            answers = await run_many(self.redis, calls)
+            hastened += sum(isinstance(answer, Refused) and answer.code == "hastened" for answer in answers)
+        return hastened
 
     async def delete(self, run_id: str) -> None:
         """Removes an ended run and all its keys. Raises Conflict while it lives."""

@@ -207,6 +207,7 @@ class _Worker:
         _log.info(
             "worker_started", queues=self._queues, agents=list(self._served), concurrency=self._options.concurrency
         )
+        await self._hasten()
         async with _together(
             self._sweeper.sweep(),
             self._every(BEAT_SECONDS, self._face.beat),
@@ -315,6 +316,13 @@ class _Worker:
         for name, one in self._served.items():
             card = AgentCard.of(one.agent).model_dump_json(exclude_defaults=True).encode()
             await cards.publish(name, card, worker=self._name, life_ms=int(CARD_LIFE_SECONDS * 1000))
+
+    async def _hasten(self) -> None:
+        """Runs that other workers put off, having not had their agent, need not wait any longer."""
+        for agent in self._served:
+            runs = await self._store.hasten(agent)
+            if runs:
+                _log.info("runs_hastened", agent=agent, runs=runs)
 
     async def _hear_hints(self) -> None:
         """Cancels and runs that others passed on arrive at once where the hint gets through, and a little later else."""

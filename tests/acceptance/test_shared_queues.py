@@ -20,6 +20,17 @@ def test_a_run_that_the_wrong_worker_took_comes_to_the_right_one_at_once(site: S
     assert not [line for worker in wrong for line in worker.lines("run_deferred")]
 
 
+def test_a_run_that_nobody_could_run_need_not_wait_any_longer_when_the_right_worker_comes(site: Site) -> None:
+    wrong = site.worker(targets=OTHER)
+    run = site.submit(task(say("done")))
+    wrong.said("run_deferred", run=run.id)
+    assert "no worker of queue" in site.record(run.id).reason
+
+    right = site.worker()
+    right.said("runs_hastened", agent="player", runs=1)
+    assert run.result(timeout=30).output == "done"
+
+
 def test_what_is_passed_on_waits_for_room_and_for_the_end_of_a_suspension(site: Site) -> None:
     wrong = site.worker(targets=OTHER)
     site.worker("--concurrency", "1")

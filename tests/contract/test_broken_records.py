@@ -24,6 +24,7 @@ CALLS: dict[str, Callable[[Desk, Owner], ScriptCall[Any]]] = {
     "cancel": lambda desk, owner: desk.scripts.cancel("0-a", sid="c1", event=b"{}"),
     "resume": lambda desk, owner: desk.scripts.resume("0-a", sid="r1", event=b"{}"),
     "defer": lambda desk, owner: desk.scripts.defer("0-a", deferral="d1", reason="r"),
+    "hasten": lambda desk, owner: desk.scripts.hasten("0-a"),
     "delete": lambda desk, owner: desk.scripts.delete("0-a"),
 }
 

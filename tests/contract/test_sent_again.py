@@ -116,6 +116,11 @@ def defer(desk: Desk) -> ScriptCall[Any]:
     return desk.scripts.defer("0-a", deferral="d1", reason="no agent")
 
 
+def hasten(desk: Desk) -> ScriptCall[Any]:
+    desk.do(defer(desk))
+    return desk.scripts.hasten("0-a")
+
+
 def delete(desk: Desk) -> ScriptCall[Any]:
     desk.ended("0-a")
     return desk.scripts.delete("0-a")
@@ -156,6 +161,7 @@ CASES = {
     "sweep": Case(sweep, "swept", "fresh", nothing, "fresh"),
     "ring": Case(ring, "rung", "waits", lambda desk: desk.claim("0-a", "later"), "no"),
     "defer": Case(defer, "deferred", "already", nothing, "already"),
+    "hasten": Case(hasten, "hastened", "no", lambda desk: desk.claim("0-a", "later"), "no"),
     "delete": Case(delete, "deleted", "missing", nothing, "missing"),
     "forget": Case(forget, "forgotten", "forgotten", use_the_session_again, "moved"),
 }
@@ -196,7 +202,7 @@ def test_every_script_is_among_the_cases() -> None:
     covered = {case.partition(" ")[0] for case in CASES}
 
     assert covered == {"create", "claim", "commit", "renew", "reap", "signal", "cancel", "resume", "sweep", "ring",
-                       "defer", "delete", "forget"}  # fmt: skip
+                       "defer", "hasten", "delete", "forget"}  # fmt: skip
 
 
 def test_what_was_answered_is_answered_again(desk: Desk) -> None:

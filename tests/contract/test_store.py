@@ -17,7 +17,7 @@ from scheduler.replies import Ask, Created, Outcome
 from scheduler.scripting import run_many
 from scheduler.scripts import Scripts
 from scheduler.sessions import OnBusy
-from scheduler.store import Store
+from scheduler.store import HASTENED_AT_ONCE, Store
 from tests.support.runs import START
 from tests.support.stage import Stage
 
@@ -45,6 +45,22 @@ def test_what_is_not_accepted_says_why(stage: Stage) -> None:
     desk.scripts = Scripts(policy=Policy(max_behind=0))
     with pytest.raises(TooLarge, match=r"'s1'.*max_behind"):
         stage.play(lambda store: store.create(desk.new_run("0-b", session="s1")))
+
+
+def test_the_runs_of_an_agent_are_hastened_however_many_were_put_off(stage: Stage) -> None:
+    desk = stage.desk
+    runs = [f"0-{number}" for number in range(HASTENED_AT_ONCE + 5)]
+    for run in runs:
+        desk.create(run)
+        desk.do(desk.scripts.defer(run, deferral=f"d{run}", reason="no agent"))
+    desk.create("0-never", delay_ms=60_000)
+    desk.create("0-other", agent="other")
+    desk.do(desk.scripts.defer("0-other", deferral="d", reason="no agent"))
+
+    assert stage.play(lambda store: store.hasten("calc")) == len(runs)
+    assert stage.play(lambda store: store.hasten("calc")) == 0
+    assert desk.record(runs[-1]).not_before is None
+    assert desk.record("0-other").not_before is not None
 
 
 def test_a_record_tells_all(stage: Stage) -> None:

@@ -331,6 +331,22 @@ def test_a_run_is_put_off_for_longer_and_longer(desk: Desk) -> None:
     assert (desk.record("0-a").reason, desk.record("0-a").deferrals, desk.record("0-a").crashes_total) == ("", 0, 0)
 
 
+def test_a_run_that_was_put_off_is_due_when_a_worker_has_come_that_can_run_it(desk: Desk) -> None:
+    for run in ("0-a", "0-b", "0-c"):
+        desk.create(run)
+    desk.create("0-late", delay_ms=60_000)
+    desk.do(desk.scripts.defer("0-a", deferral="d1", reason="no agent"))
+    desk.do(desk.scripts.defer("0-b", deferral="d2", reason="no agent"))
+    desk.claim("0-c")
+    assert desk.do(desk.claim_call("0-a")) == Refused("early", "5000")
+
+    for run, answer in [("0-a", "hastened"), ("0-late", "no"), ("0-c", "no"), ("0-x", "missing")]:
+        assert desk.do(desk.scripts.hasten(run)).code == answer
+    assert [due.run for due in sweep(desk).rings] == ["0-a"]
+    desk.claim("0-a")
+    assert desk.do(desk.claim_call("0-late")).code == "early"
+
+
 def test_only_a_queued_run_is_put_off(desk: Desk) -> None:
     desk.running("0-a")
 

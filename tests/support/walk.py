@@ -39,6 +39,7 @@ WEIGHTS = {
     "sweep": 6,
     "ring": 1,
     "defer": 1,
+    "hasten": 1,
     "delete": 1,
     "forget": 1,
     "send_again": 12,
@@ -174,6 +175,9 @@ class Walk(RuleBasedStateMachine):
     def defer(self, data: Data) -> None:
         run = self.pick(data, Status.QUEUED)
         self.send("defer", self.desk.scripts.defer(run, deferral=f"d{next(self.numbers)}", reason="no agent"))
+
+    def hasten(self, data: Data) -> None:
+        self.send("hasten", self.desk.scripts.hasten(self.pick(data, Status.QUEUED)))
 
     def delete(self, data: Data) -> None:
         self.send("delete", self.desk.scripts.delete(data.draw(st.sampled_from(RUNS))))
