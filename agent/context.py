@@ -52,6 +52,10 @@ class RunIdentity:
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """The circumstances of one tool call.
@@ -65,6 +69,8 @@ class ToolContext:
         attempt: 1 at the first execution of this call, 2 when it is executed again after a crash, and so on.
         metadata: What was submitted with the run.
         budget_left: The name of each limit that the run has, and what is left of it.
+        owns_run: Says whether this process surely owns the run at this moment. It is asked when the function is called; a
+            tool that takes long may ask again before it does what cannot be undone.
     """
 
     run_id: str
@@ -77,6 +83,7 @@ class ToolContext:
     attempt: int = 1
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
     budget_left: Mapping[str, int | float | Decimal] = field(default_factory=dict[str, int | float | Decimal])
+    owns_run: Callable[[], bool] = field(default=_always, repr=False, compare=False)
 
 
 _CONTEXT_NAME: Final = "action_context"

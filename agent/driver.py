@@ -16,6 +16,7 @@ from agent.budget import Amount, Budget, Elapsed, Reservation, Usage, left, wall
 from agent.context import ActionContext, RunIdentity, ToolContext
 from agent.context_window import summary_request
 from agent.conversation import ContextState
+from agent.environment import RunNotOwned
 from agent.errors import ModelError
 from agent.events import (
     BudgetChanged,
@@ -386,24 +387,30 @@ class Driver:
         return program.dialect.request(program, messages, asked.asking)
 
     async def _run_tool(self, open_call: OpenCall) -> ToolEnd:
-        await self._journal.permit()
         tool = self._program.registry.get_tool(open_call.call.name)
-        if tool is not None and not tool.idempotent:
-            await self._journal.secure()
-        head = self.state.head
-        call = ToolContext(
+        while True:
+            if tool is not None and not tool.idempotent:
+                await self._journal.secure()
+            await self._journal.permit()
+            try:
+                return await execute(self._program, open_call, self._dependencies, self._tool_context(open_call))
+            except RunNotOwned:  # while it waited for a thread
+                continue
+
+    def _tool_context(self, open_call: OpenCall) -> ToolContext:
+        return ToolContext(
             run_id=self._identity.run_id,
             session=self._identity.session,
             tenant=self._identity.tenant,
             agent=self._identity.agent,
-            step=head.step,
+            step=self.state.head.step,
             call_key=open_call.key,
             idempotency_key=f"{self._identity.run_id}:{open_call.key}",
             attempt=open_call.attempt,
             metadata=self._identity.metadata,
             budget_left=self._budget_left(),
+            owns_run=self._journal.owns_run,
         )
-        return await execute(self._program, open_call, self._dependencies, call)
 
     def _budget_left(self) -> dict[str, Amount]:
         head = self.state.head

@@ -32,6 +32,10 @@ Result = TypeVar("Result")
 def _nothing() -> None: ...
 
 
+class RunNotOwned(Exception):
+    """The function was not called: its turn came when the run might have been another process's."""
+
+
 class Environment:
     """Executes tools: async functions on the event loop, all others in threads. Subclass it to change how.
 
@@ -70,9 +74,12 @@ class Environment:
             ToolTimeout: The tool took longer than it may.
             ToolError: The tool tried to end the process, or was cancelled by its own code.
             ContextTypeError: The dependencies are not of the type that the tool asks for.
+            RunNotOwned: The lease of the run was over before the function was called: a thread may be long in coming.
             Exception: Whatever the function raised.
         """
         function = partial(tool.function, **tool.with_hidden(arguments, action_context, call))
+        if call is not None:
+            function = partial(_if_owned, call.owns_run, function)
         board = self.board
         shown = board.begin(f"{tool.name} of run {call.run_id}" if call else tool.name) if board else 0
         try:
@@ -137,6 +144,12 @@ class Environment:
             self._pool = ThreadPoolExecutor(self.threads or DEFAULT_THREADS, thread_name_prefix="tool")
             self._process = os.getpid()
         return self._pool
+
+
+def _if_owned(owns_run: Callable[[], bool], function: Callable[[], object]) -> object:
+    if not owns_run():
+        raise RunNotOwned
+    return function()
 
 
 def _start(deadline: asyncio.Timeout, timeout: float | None) -> None:

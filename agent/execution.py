@@ -3,6 +3,7 @@
 import asyncio
 
 from agent.context import ActionContext, ToolContext
+from agent.environment import RunNotOwned
 from agent.errors import InvalidArguments, ToolError, ToolTimeout, UnrenderableResult
 from agent.events import Outcome
 from agent.output import OutputSchema, any_json
@@ -37,6 +38,9 @@ async def execute(
     """Executes a call that may start now.
 
     An exception of the tool becomes an error for the model, whatever its type: one broken tool must not end its neighbours.
+
+    Raises:
+        RunNotOwned: The tool was not called.
     """
     now = asyncio.get_running_loop().time
     started = now()
@@ -63,6 +67,8 @@ async def _outcome(
         if is_exit and program.output is not None:
             return await _handed_in(program.output, value)
         return "ok", render_result(value), any_json(value) if is_exit else None
+    except RunNotOwned:
+        raise
     except UnrenderableResult as error:  # the exit has done its work: to call it once more would do it twice
         problem = UnrenderableResult(redact(str(error)))
         return ("ok", str(problem), problem) if is_exit else ("error", str(problem), None)

@@ -81,8 +81,12 @@ class Journal(Protocol):
         """Writes one commit. When it returns, the commit is durable as far as the store promises."""
         ...
 
+    def owns_run(self) -> bool:
+        """Whether it is sure that this process owns the run at this moment. Any thread may ask."""
+        ...
+
     async def permit(self) -> None:
-        """Returns once it is sure that this process still owns the run: called before every effect outside."""
+        """Returns once it is sure that this process still owns the run: awaited last before every effect outside."""
         ...
 
     async def secure(self) -> None:
@@ -108,6 +112,10 @@ class MemoryJournal:
         first = len(self.events) + 1
         self.events += [Recorded(seq=first + i, at=now, event=event) for i, event in enumerate(commit.events)]
         return NO_NEWS
+
+    def owns_run(self) -> bool:
+        """Nobody else can own the run."""
+        return True
 
     async def permit(self) -> None:
         """Nobody else can own the run."""

@@ -378,13 +378,14 @@ class RunState:
                 self.exchange.change_arguments(open_call, event.arguments)
 
     def _judge(self, closed: Exchange) -> None:
-        """Counts replies in a row of which no call could be executed."""
-        answers = [open_call.answer for open_call in closed.calls.values() if open_call.answer]
-        if any(answer.outcome not in NOT_EXECUTED for answer in answers):
+        """Counts replies in a row of which no call could be executed; that a person said no is no fault of the model."""
+        outcomes = [open_call.answer.outcome for open_call in closed.calls.values() if open_call.answer]
+        faults = [outcome for outcome in outcomes if outcome != "rejected"]
+        if not NOT_EXECUTED.issuperset(outcomes):
             self.head.unusable, self.head.unusable_reason = 0, None
-        else:
+        elif faults:
             self.head.unusable += 1
-            self.head.unusable_reason = _REASONS.get(answers[-1].outcome, "unusable_reply")
+            self.head.unusable_reason = _REASONS.get(faults[-1], "unusable_reply")
 
     def _advance(self, event: Event) -> None:
         head = self.head

@@ -99,9 +99,13 @@ class RedisJournal:
         """Milliseconds since the run was submitted, by the clock of Redis."""
         return self._age_ms + int((time.monotonic() - self._claimed_at) * 1000)
 
+    def owns_run(self) -> bool:
+        """Whether the last renewal is so fresh that nobody else can own the run."""
+        return time.monotonic() < self._lease.deadline
+
     async def permit(self) -> None:
-        """Waits until a renewal is so fresh that nobody else can own the run."""
-        while time.monotonic() >= self._lease.deadline:  # noqa: ASYNC110 - another thread moves the deadline
+        """Waits for such a renewal."""
+        while not self.owns_run():  # noqa: ASYNC110 - another thread moves the deadline
             await asyncio.sleep(0.05)
 
     async def secure(self) -> None:

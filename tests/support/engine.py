@@ -99,6 +99,10 @@ class RecordingJournal:
         self.acknowledged |= {key for key, mark in commit.marks.items() if mark is Mark.STARTED}
         return self._news.pop(0) if self._news else News()
 
+    def owns_run(self) -> bool:
+        """Nobody else owns the run."""
+        return True
+
     async def permit(self) -> None:
         """Nobody else owns the run."""
 

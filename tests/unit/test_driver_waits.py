@@ -1,17 +1,20 @@
 """Waits and effects: a question parks the run, its wall time ends the wait, an effect waits until its record is safe."""
 
 import asyncio
+from collections.abc import Mapping
 
 from agent.agent import Agent
 from agent.budget import Budget
+from agent.context import ActionContext, ToolContext
 from agent.driver import Driver
+from agent.environment import Environment
 from agent.errors import ModelUnavailable
 from agent.events import BudgetChanged, RequestOpened, RunBudgetExceeded, RunCreated, ToolReturned, encode
 from agent.journal import News
 from agent.mailbox import Departure, Look
 from agent.models.scripted import ScriptedModel, call, calls, say
 from agent.requests import Answer, question_tool
-from agent.tools import tool
+from agent.tools import Tool, tool
 from tests.support import virtual_time
 from tests.support.engine import Record, RecordingJournal, activate
 
@@ -86,6 +89,55 @@ def test_only_an_effect_that_must_not_be_repeated_waits_until_its_record_is_safe
     journal = RecordingJournal(record)
     assert virtual_time.run(activate(agent, record, journal=journal)) == Departure("completed")
     assert journal.secured == 1
+
+
+class LateJournal(RecordingJournal):
+    """The lease is over after so long a wait for the disk, and is renewed a second later."""
+
+    def __init__(self, record: Record, order: list[str]) -> None:
+        super().__init__(record)
+        self.order = order
+        self.owned = True
+
+    def owns_run(self) -> bool:
+        return self.owned
+
+    async def secure(self) -> None:
+        self.order.append("secure")
+
+    async def permit(self) -> None:
+        self.order.append("permit" if self.owned else "permit, late")
+        self.owned = True
+
+
+def test_a_tool_is_permitted_last_and_again_where_a_thread_was_long_in_coming():
+    """Between the permit and the call there may be a wait for a thread, and the run may be another worker's by then."""
+    order: list[str] = []
+
+    @tool
+    def post(text: str) -> str:
+        """Posts."""
+        order.append(f"{text} posted")
+        return text
+
+    record = Record.created()
+    journal = LateJournal(record, order)
+
+    class SlowThreads(Environment):
+        async def execute_action(
+            self,
+            tool: Tool,
+            arguments: Mapping[str, object],
+            action_context: ActionContext | None = None,
+            call: ToolContext | None = None,
+        ) -> object:
+            journal.owned = order.count("secure") > 1
+            return await super().execute_action(tool, arguments, action_context, call)
+
+    replies = [call("post", text="a word"), say("done")]
+    agent = Agent("Post.", tools=[post], model=ScriptedModel(replies), environment=SlowThreads())
+    assert asyncio.run(activate(agent, record, journal=journal)) == Departure("completed")
+    assert order == ["permit", "secure", "permit", "secure", "permit, late", "a word posted", "permit"]
 
 
 def test_an_answer_is_heard_while_a_tool_runs():

@@ -6,12 +6,13 @@ import itertools
 import os
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from agent.context import ActionContext, ToolContext
-from agent.environment import MOST_ITEMS, Environment
+from agent.environment import MOST_ITEMS, Environment, RunNotOwned
 from agent.errors import ContextTypeError, ToolError, ToolTimeout
 from agent.tools import ToolOptions, build_tool
 
@@ -309,6 +310,37 @@ def test_the_time_that_a_sync_tool_waits_for_a_thread_does_not_count() -> None:
         return await holding, await waiting
 
     assert asyncio.run(both()) == ("held", "done")
+
+
+def test_nothing_is_called_that_gets_its_thread_when_the_run_is_not_surely_owned_any_more() -> None:
+    owned, called, gate = [True], list[str](), threading.Event()
+
+    def hold() -> None:
+        gate.wait(10)
+
+    def effect(tool_context: ToolContext) -> None:
+        called.append(tool_context.run_id)
+
+    async def effect_on_the_loop(tool_context: ToolContext) -> None:
+        called.append(tool_context.run_id)
+
+    async def late() -> None:
+        environment, call = Environment(threads=1), replace(CALL, owns_run=lambda: owned[0])
+        first = asyncio.create_task(environment.execute_action(build_tool(hold), {}, None, call))
+        second = asyncio.create_task(environment.execute_action(build_tool(effect), {}, None, call))
+        await asyncio.sleep(0)
+        owned[0] = False
+        gate.set()
+        await first
+        with pytest.raises(RunNotOwned):
+            await second
+        with pytest.raises(RunNotOwned):
+            await environment.execute_action(build_tool(effect_on_the_loop), {}, None, call)
+        owned[0] = True
+        await environment.execute_action(build_tool(effect), {}, None, call)
+
+    asyncio.run(late())
+    assert called == ["r1"]
 
 
 def test_how_tools_are_executed_can_be_changed() -> None:

@@ -111,6 +111,17 @@ def test_the_model_reads_what_was_executed_not_what_it_had_asked_for():
     assert asked.tool_calls[0].arguments == '{"amount": 5}'
 
 
+def test_that_a_person_says_no_again_and_again_is_no_fault_of_the_model():
+    refused = [call("pay", amount=number) for number in range(6)]
+    agent = Agent("Pay.", tools=[pay], model=ScriptedModel([*refused, say("I give up.")]))
+    result = asyncio.run(agent.run("Pay.", answer=answering_no))
+    assert (result.output, paid) == ("I give up.", [])
+
+
+async def answering_no(request: RequestOpened) -> Answer:
+    return Answer(request.request, "reject", "no")
+
+
 def test_a_rejected_call_is_not_executed_and_the_model_reads_why():
     agent = agent_of(call("pay", amount=7), say("Then not."))
     result = asyncio.run(agent.run("Pay.", answer=answering(Answer("1.0", "reject", "too much"))))
