@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent import Agent
-from agent.errors import BrokenRecord
 from agent.events import Recorded, RunCreated, decode, encode
 from benchmarks import worker
 from scheduler.deployment import Deployment
-from scheduler.histories import histories
 from scheduler.inputs import NewRun
 from scheduler.lifecycle import Status
 from scheduler.rq_bridge import RunJob, enqueue
@@ -108,9 +106,8 @@ class Stage:
     async def events(self, runs: Sequence[str]) -> list[list[Recorded]]:
         """All events of runs, each with the server's time at which it was committed."""
         told: list[list[Recorded]] = []
-        for stored in await histories(self.redis, self.store.keys, runs):
-            if isinstance(stored, BrokenRecord):
-                raise stored
+        for run in runs:
+            stored = [one async for one in self.store.all_events(run)]
             told.append([Recorded(seq=one.seq, at=one.at, event=decode(one.body)) for one in stored])
         return told
 

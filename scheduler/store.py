@@ -31,6 +31,7 @@ from scheduler.wire import Value, array, ask, blob, number, pairs, send, text
 
 EVENTS_PAGE = 1_000
 HASTENED_AT_ONCE = 100
+MOST_HASTENED = 1_000
 
 
 class Store:
@@ -149,13 +150,14 @@ class Store:
                 raise _refusal(run_id, answer)
 
     async def hasten(self, agent: str) -> int:
-        """Makes the runs of an agent due that were put off, since a worker has come that can run them.
+        """Makes the queued runs of an agent due that were taken in vain, since a worker has come that can run them.
 
         Returns:
-            How many; a sweep rings them.
+            How many, of the thousand that are due first; a sweep rings them.
         """
-        (found,) = await ask(self.redis, ("ZINTER", 2, self.keys.due, self.keys.by_agent(agent)))
-        runs = [text(run_id) for run_id in array(found)]
+        by_due = ("ZINTER", 2, self.keys.due, self.keys.by_agent(agent), "AGGREGATE", "MAX")
+        (found,) = await ask(self.redis, by_due)
+        runs = [text(run_id) for run_id in array(found)[:MOST_HASTENED]]
         hastened = 0
         for start in range(0, len(runs), HASTENED_AT_ONCE):
             calls = [self.scripts.hasten(run_id) for run_id in runs[start : start + HASTENED_AT_ONCE]]

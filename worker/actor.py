@@ -29,6 +29,7 @@ from agent.report import Observer
 from agent.state import Checkpoint, RunState
 from agent.text import bounded, words_of
 from scheduler.lifecycle import Status
+from scheduler.records import StoredEvent
 from worker.claims import Claim
 from worker.journal import RedisJournal, arrivals_of, marks_of
 from worker.leases import Lease
@@ -153,7 +154,8 @@ class RunActor:
 
     async def _drive(self) -> Ended:
         claimed = self.claim.claimed
-        state = self._restored(*await self._recall.of(self.claim.run, claimed))
+        known = await self._recall.of(self.claim.run, claimed)
+        state = self._restored(await self._recall.story(self.claim.run, claimed), *known)
         identity = RunIdentity(
             run_id=self.claim.run,
             session=claimed.session,
@@ -193,15 +195,15 @@ class RunActor:
             making.cancel()
             urged.cancel()
 
-    def _restored(self, context: ContextState, earlier: Sequence[EarlierRun]) -> RunState:
-        """The state that the record says, behind what the session knows.
+    def _restored(
+        self, stored: Sequence[StoredEvent], context: ContextState, earlier: Sequence[EarlierRun]
+    ) -> RunState:
+        """The state that the record and its events say, behind what the session knows.
 
         Raises:
             BrokenRecord: Checkpoint and events cannot be read, or do not fit together.
         """
-        claimed, stored = self.claim.claimed, self.claim.events
-        if isinstance(stored, BrokenRecord):
-            raise stored
+        claimed = self.claim.claimed
         events = (Recorded(seq=e.seq, at=e.at, event=decode(e.body)) for e in stored)
         state = RunState.restore(Checkpoint.of(claimed.state), events, earlier=earlier, context=context)
         if state.head.seq != claimed.seq:

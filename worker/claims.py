@@ -1,4 +1,4 @@
-"""From the ids that RQ hands out to runs that this worker owns: claims in one pipeline, their events in another."""
+"""From the ids that RQ hands out to runs that this worker owns: claims in one pipeline."""
 
 import asyncio
 import secrets
@@ -10,12 +10,10 @@ from typing import Final, NamedTuple, TypeVar
 import structlog
 from redis.asyncio import Redis
 
-from agent.errors import BrokenRecord, StoreUnavailable
+from agent.errors import StoreUnavailable
 from agent.events import RunClaimed, encode
 from agent.state import SCHEMA_VERSION
-from scheduler.histories import histories, read_history
 from scheduler.lifecycle import ENDED
-from scheduler.records import StoredEvent
 from scheduler.replies import Claimed, Refused
 from scheduler.rq_bridge import Popped
 from scheduler.scripting import run_many
@@ -34,7 +32,6 @@ class Claim:
     """A run that this worker owns from now on.
 
     Attributes:
-        events: All of them, or why they cannot be read.
         sent: When the claim was sent, on the monotonic clock: the lease counts from here.
     """
 
@@ -42,7 +39,6 @@ class Claim:
     queue: str
     activation: str
     claimed: Claimed
-    events: Sequence[StoredEvent] | BrokenRecord
     sent: float
 
 
@@ -61,17 +57,15 @@ class Rooms(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """What came of a batch.
+class Refusals:
+    """What was not granted of a batch.
 
     Attributes:
-        granted: Runs that are owned now.
-        refused: Entries that RQ may forget: the records know when to ring.
-        ended: Refused runs that have ended; why they were rung may be a wish that a person has.
+        entries: RQ may forget them: the records know when to ring.
+        ended: Runs that have ended; why they were rung may be a wish that a person has.
     """
 
-    granted: list[Claim]
-    refused: list[Popped]
+    entries: list[Popped]
     ended: list[str]
 
 
@@ -102,50 +96,39 @@ class Claimer:
         self._event = encode(RunClaimed(worker=worker))
         self._log = structlog.get_logger("pawl.claims")
 
-    async def claim(self, popped: Sequence[Popped], rooms: Rooms) -> Claims:
+    async def claim(self, popped: Sequence[Popped], rooms: Rooms, granted: Callable[[Claim], None]) -> Refusals:
         """Claims what it can.
 
+        Args:
+            granted: Called with each run that is owned from now on, at once: somebody has to renew its lease.
+
         Raises:
-            StoreUnavailable: Redis did not answer for long. Claims that were granted run out by themselves.
+            StoreUnavailable: Redis did not answer for long. Claims that it granted unheard run out by themselves.
         """
         requests = [_Request(one, secrets.token_hex(8)) for one in popped]
-        sent = time.monotonic()
-        granted, refused = await self._send(requests, rooms)
+        crashes, refused = await self._send(requests, rooms, granted)
         suspects = [request for request, reply in refused if isinstance(reply, Refused) and reply.code == "suspect"]
-        left = rooms.without([claimed.crashes for _, claimed in granted])
+        left = rooms.without(crashes)
         if suspects and max(left) > 0:  # room was counted for the whole batch; there may be more of it for these alone
             refused = [(request, reply) for request, reply in refused if request not in suspects]
-            more, still_refused = await self._send(suspects, left)
-            granted, refused = granted + more, refused + still_refused
+            _, still_refused = await self._send(suspects, left, granted)
+            refused += still_refused
         for request, reply in refused:
             await self._explain(request, reply)
-        histories_of = await self._histories(granted)
-        return Claims(
-            [
-                Claim(request.one.run_id, request.one.queue, request.activation, claimed, history, sent)
-                for (request, claimed), history in zip(granted, histories_of, strict=True)
-            ],
+        return Refusals(
             [request.one for request, _ in refused],
             [request.one.run_id for request, reply in refused if isinstance(reply, Refused) and reply.code in ENDED],
         )
 
-    async def _histories(
-        self, granted: Sequence[tuple["_Request", Claimed]]
-    ) -> list[Sequence[StoredEvent] | BrokenRecord]:
-        """The events of each run: most claims bring them along, long histories are read now."""
-        runs = [request.one.run_id for request, claimed in granted if claimed.events is None]
-        long = dict(
-            zip(runs, await self._surely(lambda: histories(self._redis, self._scripts.keys, runs)), strict=True)
-        )
-        return [
-            long[request.one.run_id] if claimed.events is None else read_history(request.one.run_id, claimed.events)
-            for request, claimed in granted
-        ]
-
     async def _send(
-        self, requests: Sequence["_Request"], rooms: Rooms
-    ) -> tuple[list[tuple["_Request", Claimed]], list[tuple["_Request", Refused | Exception]]]:
-        """Sends claims together: those granted, and those refused. As many as there is room for may be of suspects."""
+        self, requests: Sequence["_Request"], rooms: Rooms, granted: Callable[[Claim], None]
+    ) -> tuple[list[int], list[tuple["_Request", Refused | Exception]]]:
+        """Sends claims together. As many as there is room for may be of suspects.
+
+        Returns:
+            The crashes of each run that was granted, and what was refused.
+        """
+        sent = time.monotonic()
         calls = [
             self._scripts.claim(
                 request.one.run_id,
@@ -160,14 +143,15 @@ class Claimer:
             for place, request in enumerate(requests)
         ]
         replies = await self._surely(lambda: run_many(self._to, calls))
-        granted: list[tuple[_Request, Claimed]] = []
+        crashes: list[int] = []
         refused: list[tuple[_Request, Refused | Exception]] = []
         for request, reply in zip(requests, replies, strict=True):
             if isinstance(reply, Claimed):
-                granted.append((request, reply))
+                crashes.append(reply.crashes)
+                granted(Claim(request.one.run_id, request.one.queue, request.activation, reply, sent))
             else:
                 refused.append((request, reply))
-        return granted, refused
+        return crashes, refused
 
     async def _surely(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
         """Sends again what Redis did not answer, for as long as a lease: the runs may be this worker's by now."""
@@ -182,6 +166,12 @@ class Claimer:
 
     async def _explain(self, request: "_Request", reply: Refused | Exception) -> None:
         """Says why a run was not taken; one that this worker cannot run is put off, with a reason that people see."""
+        try:
+            await self._pass_on_or_defer(request, reply)
+        except StoreUnavailable as error:  # the next ring tries again
+            self._log.warning("claim_not_explained", run=request.one.run_id, error=str(error))
+
+    async def _pass_on_or_defer(self, request: "_Request", reply: Refused | Exception) -> None:
         one = request.one
         if isinstance(reply, Exception):
             self._log.error("claim_failed", run=one.run_id, error=f"{type(reply).__name__}: {reply}")

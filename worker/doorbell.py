@@ -57,23 +57,25 @@ class Doorbell:
         Raises:
             redis.RedisError: A connection failed, and nothing is known to have arrived.
         """
-        self._interrupted = False
         end = time.monotonic() + seconds
         left = max(seconds, _SHORTEST_SECONDS)
-        while not self._interrupted and left >= _SHORTEST_SECONDS:
-            moving = asyncio.create_task(self._move(min(left, self._longest)))
-            try:
-                outcome = await asyncio.shield(moving)
-            except asyncio.CancelledError:
-                await asyncio.shield(self._undo(moving))
-                raise
-            if outcome is not None:
-                return outcome
-            left = end - time.monotonic()
-        return []
+        try:
+            while not self._interrupted and left >= _SHORTEST_SECONDS:
+                moving = asyncio.create_task(self._move(min(left, self._longest)))
+                try:
+                    outcome = await asyncio.shield(moving)
+                except asyncio.CancelledError:
+                    await asyncio.shield(self._undo(moving))
+                    raise
+                if outcome is not None:
+                    return outcome
+                left = end - time.monotonic()
+            return []
+        finally:
+            self._interrupted = False
 
     async def interrupt(self) -> None:
-        """Whoever waits gets what has arrived, at once."""
+        """Whoever waits gets what has arrived, at once; where nobody does, the next one does not wait."""
         self._interrupted = True
         await self._call_back()
 
@@ -138,7 +140,10 @@ class _Waiter:
     def __init__(self, redis: Redis, door: Door) -> None:
         self.client: int | None = None
         self._door = door
-        self._connection = Redis(connection_pool=redis.connection_pool, single_connection_client=True)
+        # Held for as long as the worker lives, and there may be many queues: the others' pool would be used up.
+        pool = redis.connection_pool
+        self._pool = type(pool)(connection_class=pool.connection_class, max_connections=1, **pool.connection_kwargs)
+        self._connection = Redis(connection_pool=self._pool, single_connection_client=True)
 
     async def move(self, seconds: float) -> Arrival | None:
         if self.client is None:
@@ -152,3 +157,4 @@ class _Waiter:
 
     async def close(self) -> None:
         await self._connection.aclose()
+        await self._pool.disconnect()

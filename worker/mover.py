@@ -80,10 +80,11 @@ class Mover:
         claimer = Claimer(self._services.redis, self._scripts, worker=self._name, agents=[agent])
         async with self._upkeep(record.queue):
             while not (record.ended or (record.status is Status.WAITING and record.wait in REQUEST_WAITS)):
-                claims = await claimer.claim([Popped(self._run_id, record.queue)], _ROOM)
-                for claim in claims.granted:
+                granted: list[Claim] = []
+                await claimer.claim([Popped(self._run_id, record.queue)], _ROOM, granted.append)
+                for claim in granted:
                     await self._live(claim)
-                if not claims.granted:
+                if not granted:
                     await asyncio.sleep(LOOK_AGAIN_SECONDS)
                 record = await self._services.store.info(self._run_id)
         await self._services.tell_rq(self._run_id)

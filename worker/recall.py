@@ -1,4 +1,4 @@
-"""What a session remembers: read when one of its runs is claimed, once for each activation."""
+"""What a run has to know when it is claimed: its own events, and what its session remembers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from agent.conversation import ContextState, EarlierRun
 from agent.earlier import earlier_run as said_in
 from agent.errors import BrokenRecord, StoreUnavailable
 from agent.events import Recorded, decode
-from scheduler.histories import histories
+from scheduler.histories import FIRST_PAGE, fewer, next_count, pages, read_history
 from scheduler.keys import Keys
 from scheduler.records import StoredEvent
 from scheduler.replies import Claimed
@@ -22,7 +22,7 @@ AGAIN_SECONDS: Final = 0.5
 
 
 class Recall:
-    """Reads what a session knew when a run became its active one, and the messages of the runs that began before."""
+    """Reads a run's own events, what its session knew when it became the active one, and the messages of the runs before."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
@@ -49,13 +49,45 @@ class Recall:
                 earlier.append(EarlierRun(one, ()))
         return context, earlier
 
-    async def _histories(self, runs: Sequence[str]) -> Sequence[list[StoredEvent] | BrokenRecord]:
-        while True:
+    async def story(self, run: str, claimed: Claimed) -> Sequence[StoredEvent]:
+        """All events of a claimed run: most claims bring them along, long histories are read now.
+
+        Raises:
+            BrokenRecord: They cannot be read.
+        """
+        if claimed.events is None:
+            (story,) = await self._histories((run,))
+        else:
+            story = read_history(run, claimed.events)
+        if isinstance(story, BrokenRecord):
+            raise story
+        return story
+
+    async def _histories(self, runs: Sequence[str]) -> Sequence[Sequence[StoredEvent] | BrokenRecord]:
+        """All events of each run. Nothing is added meanwhile: they have ended, or this worker owns them."""
+        stories: dict[str, list[StoredEvent]] = {run: [] for run in runs}
+        broken: dict[str, BrokenRecord] = {}
+        unread, count = list(runs), FIRST_PAGE
+        while unread:
+            places = [(run, stories[run][-1].seq if stories[run] else 0) for run in unread]
             try:
-                return await histories(self._redis, self._keys, runs)
+                found = await pages(self._redis, self._keys, places, count)
             except StoreUnavailable as error:
                 self._log.warning("recall_waits", error=str(error))
                 await asyncio.sleep(AGAIN_SECONDS)
+                count = fewer(count)
+                continue
+            unread, size = list[str](), 0
+            for (run, _), page in zip(places, found, strict=True):
+                if isinstance(page, BrokenRecord):
+                    broken[run] = page
+                    continue
+                stories[run] += page
+                size += sum(len(event.body) for event in page)
+                if len(page) == count:
+                    unread.append(run)
+            count = next_count(count, size)
+        return [broken.get(run, stories[run]) for run in runs]
 
 
 def known_before(run: str, begun: Sequence[str], context: ContextState) -> tuple[ContextState, Sequence[str]]:

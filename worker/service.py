@@ -293,12 +293,10 @@ class _Worker:
         if self._ending.asked.is_set():
             await self._face.put_back(popped)
             return
-        claims = await self._claimer.claim(popped, self._supervisor.rooms)
-        for claim in claims.granted:
-            self._supervisor.start(claim)
-        if claims.refused:
-            await self._face.drop(claims.refused)
-        for run in claims.ended:
+        refusals = await self._claimer.claim(popped, self._supervisor.rooms, self._supervisor.start)
+        if refusals.entries:
+            await self._face.drop(refusals.entries)
+        for run in refusals.ended:
             await self._sweeper.mender.mend(run)
 
     async def _wait_for_room(self) -> None:
@@ -327,7 +325,9 @@ class _Worker:
     async def _hear_hints(self) -> None:
         """Cancels and runs that others passed on arrive at once where the hint gets through, and a little later else."""
         async for message in messages(self._redis, self._store.keys.hints):
-            with contextlib.suppress(StoreError):  # the renewal of the lease brings a cancel, a ring the run
+            with contextlib.suppress(
+                StoreError, RedisError, OSError
+            ):  # the renewal of the lease brings a cancel, a ring the run
                 if not self._passed.hear(message["data"]):
                     await self._look_at(message["data"].decode(errors="replace"))
                 elif not await self._face.suspended():

@@ -13,10 +13,17 @@ local room_for_one_crash, room_for_more, lease = take(), take(), tonumber(take()
 local body, agents = take(), take_list()
 
 local SUSPECT_DELAY = 500
-local FEW = 64 -- a run with so many events brings them along; more are read apart, not in a script
+local FEW, LITTLE_BYTES = 64, 262144 -- a run with so few events brings them along; more are read apart, not in a script
 
 local record, refusal = find(own)
 if not record then return refusal end
+
+local function events_to_bring()
+  if record.seq > FEW then return '' end
+  local events, size = call('XRANGE', EVENTS, '-', '+'), 0
+  for _, event in ipairs(events) do size = size + #event[2][2] end
+  return size <= LITTLE_BYTES and events or ''
+end
 
 local function granted(code, queued_since)
   local kept = call('HMGET', RUN, 'state', 'limits', 'metadata', 'epoch', 'worker', 'reason')
@@ -35,7 +42,7 @@ local function granted(code, queued_since)
   return { code, now, queued_since, record.token, record.rev, record.seq, record.step, kept[1], record.open, kept[2], record.crashes,
     record.crashes_total, record.cancel, record.created_at, record.agent, record.session, record.tenant, record.queue,
     record.schema, kept[3], kept[4], session, begun, call('HGETALL', CALLS), open_asks, call('LRANGE', INBOX, 0, -1),
-    record.seq <= FEW and call('XRANGE', EVENTS, '-', '+') or '' }
+    events_to_bring() }
 end
 
 if record.status == 'running' then

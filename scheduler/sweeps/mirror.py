@@ -29,21 +29,19 @@ class Mender:
         self._log = get_logger("pawl.mirror")
 
     async def mend(self, run_id: str) -> None:
-        """RQ shows where the run stands, unless it holds a wish; that is then carried out.
+        """RQ shows where the run stands, unless it holds a wish; that is then carried out. Passes over what cannot be read.
 
         Raises:
             StoreUnavailable: Redis did not answer; a sweep mends later.
         """
         try:
             record = await self._store.info(run_id)
+            if record.status is not Status.RUNNING:  # its worker tells RQ, with the execution that only it knows
+                await self.fulfil(run_id, await self._mirror(record))
         except RunNotFound:
             return
         except BrokenRecord as broken:
             self._log.error("record_broken", run=run_id, error=str(broken))
-            return
-        if record.status is Status.RUNNING:
-            return  # its worker tells RQ, with the execution that only it knows
-        await self.fulfil(run_id, await self._mirror(record))
 
     async def fulfil(self, run_id: str, answer: Mirrored) -> None:
         """Carries out what a person asked for through RQ's tools."""

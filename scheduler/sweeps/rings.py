@@ -45,9 +45,12 @@ class Ringer:
                 await self.cancel(run_id)
 
     async def ring_next(self, run_id: str) -> None:
-        """Rings for the next run of a session, whose turn has come."""
-        record = await self._store.info(run_id)
-        await self.ring([ToRing(run_id, record.queue)])
+        """Rings for the next run of a session, whose turn has come; one that cannot be read is passed over."""
+        (record,) = await self._store.infos((run_id,))
+        if isinstance(record, RunRecord):
+            await self.ring([ToRing(run_id, record.queue)])
+        else:
+            self._log.error("ring_failed", run=run_id, error=str(record))
 
     async def cancel(self, run_id: str) -> None:
         """Cancels a run whose job was cancelled or stopped through RQ, and rings for the one whose turn has come."""
@@ -72,8 +75,12 @@ class Ringer:
         self._log.info("job_made_again", run=run_id)
 
     async def _job_of(self, record: RunRecord) -> RunJob:
-        events = await self._store.events(record.id, 0, 1)
-        first = decode(events[0].body) if events else None
+        """The job of a run; where its first event cannot be read it tells no task, and the worker that takes it says so."""
+        try:
+            events = await self._store.events(record.id, 0, 1)
+            first = decode(events[0].body) if events else None
+        except BrokenRecord:
+            first = None
         return RunJob(
             run_id=record.id,
             queue=record.queue,

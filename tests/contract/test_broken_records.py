@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from agent.budget import Budget
 from agent.errors import BrokenRecord
+from agent.events import RunCreated, encode
 from scheduler.inputs import NewAsk
 from scheduler.lifecycle import Status
 from scheduler.replies import Claimed, Refused
 from scheduler.scripting import ScriptCall
 from scheduler.sessions import OnBusy
+from scheduler.store import Store
+from scheduler.sweeps.sweeper import TEND_EVERY, Sweeper
 from tests.support.runs import Desk, Owner
+from tests.support.stage import Stage
 
 CALLS: dict[str, Callable[[Desk, Owner], ScriptCall[Any]]] = {
     "claim": lambda desk, owner: desk.claim_call("0-a", "B"),
@@ -117,6 +122,31 @@ def test_a_broken_run_does_not_stop_the_sweeps(desk: Desk) -> None:
     assert [run for run, _ in swept.rings] == ["0-c", "0-d"]
     assert desk.redis.zscore(desk.keys.due, "0-a") == desk.now + 60_000
     assert desk.redis.get(desk.keys.run("0-b")) == b"text"
+
+
+def test_an_unreadable_run_does_not_stop_the_mending_of_rqs_books(stage: Stage) -> None:
+    """Four queued runs whose jobs somebody deleted; the first event of one cannot be read, the record of another is broken."""
+    desk, runs = stage.desk, ("0-a", "0-b", "0-c", "0-d")
+    body = encode(RunCreated(agent="calc", task="Add.", budget=Budget()))
+    for run in runs:
+        desk.create(run, event=b"no event" if run == "0-a" else body)
+        desk.redis.zadd(desk.keys.due, {run: desk.now + 1_000_000})
+        desk.redis.zadd(desk.keys.mirror, {run: 1})
+    desk.redis.hdel(desk.keys.run("0-b"), "seq")
+
+    async def scene(store: Store) -> None:
+        sweeper = Sweeper(store.redis, store, ["default"])
+        for _ in range(TEND_EVERY):
+            desk.pass_time(500)
+            await sweeper.once()
+
+    stage.play(scene)
+
+    made = {run: desk.redis.exists(f"rq:job:{run}") for run in runs}
+    assert made == {"0-a": 1, "0-b": 0, "0-c": 1, "0-d": 1}
+    assert [run.decode() for run in desk.redis.lrange("rq:queue:default", 0, -1)].count("0-a") == 1, (
+        "a worker says what it is"
+    )
 
 
 def test_a_claim_of_a_sound_run_goes_on(desk: Desk) -> None:

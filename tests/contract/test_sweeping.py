@@ -347,6 +347,28 @@ def test_a_run_that_was_put_off_is_due_when_a_worker_has_come_that_can_run_it(de
     assert desk.do(desk.claim_call("0-late")).code == "early"
 
 
+def test_a_run_that_was_passed_on_in_vain_is_due_then_too(desk: Desk) -> None:
+    """Its claims were refused, nobody put it off, and it is rung ever more rarely."""
+    desk.create("0-a")
+    desk.create("0-b")
+    for _ in range(4):
+        assert [due.run for due in sweep(desk, 60_000).rings] == ["0-a", "0-b"]
+        desk.ring("0-a")
+        assert desk.do(desk.claim_call("0-a", agents=["other"])).code == "no_agent"
+    assert sweep(desk, 1_000).rings == ()
+
+    assert desk.do(desk.scripts.hasten("0-b")).code == "no", "its entry is in the queue"
+    assert desk.do(desk.scripts.hasten("0-a")).code == "hastened"
+    assert [due.run for due in sweep(desk).rings] == ["0-a"]
+
+
+def test_why_a_run_was_put_off_is_not_said_any_longer(desk: Desk) -> None:
+    desk.create("0-a")
+    desk.do(desk.scripts.defer("0-a", deferral="d1", reason="no agent"))
+    desk.do(desk.scripts.hasten("0-a"))
+    assert (desk.record("0-a").reason, desk.record("0-a").not_before) == ("", None)
+
+
 def test_only_a_queued_run_is_put_off(desk: Desk) -> None:
     desk.running("0-a")
 
