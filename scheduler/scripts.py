@@ -251,7 +251,7 @@ class Scripts:
         return ScriptCall(self._scripts["defer"], (self.keys.run(run),), arguments, read_deferred)
 
     def hasten(self, run: str) -> ScriptCall[Refused]:
-        """Makes a queued run that was taken in vain due now: `hastened`, or `no`."""
+        """Makes a queued run that was taken in vain due now: `hastened` and its queue, or `no`."""
         return ScriptCall(self._scripts["hasten"], (self.keys.run(run),), [run, *self._lives], read_refused)
 
     def delete(self, run: str) -> ScriptCall[Refused]:

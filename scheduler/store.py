@@ -22,7 +22,7 @@ from scheduler.inputs import NewRun
 from scheduler.keys import scoped
 from scheduler.lifecycle import RESUMABLE, CancelReason
 from scheduler.records import RunRecord, StoredEvent, parse_record, read_event
-from scheduler.replies import Ask, Created, InboxEntry, Outcome, Refused, read_asks, read_inbox
+from scheduler.replies import Ask, Created, InboxEntry, Outcome, Refused, ToRing, read_asks, read_inbox
 from scheduler.scripting import ScriptCall, run, run_many
 from scheduler.scripts import Scripts
 from scheduler.sessions import OnBusy
@@ -149,20 +149,24 @@ class Store:
             case _:
                 raise _refusal(run_id, answer)
 
-    async def hasten(self, agent: str) -> int:
+    async def hasten(self, agent: str) -> list[ToRing]:
         """Makes the queued runs of an agent due that were taken in vain, since a worker has come that can run them.
 
         Returns:
-            How many, of the thousand that are due first; a sweep rings them.
+            Which, of the thousand that are due first. If the worker does not claim them, a sweep rings them.
         """
         by_due = ("ZINTER", 2, self.keys.due, self.keys.by_agent(agent), "AGGREGATE", "MAX")
         (found,) = await ask(self.redis, by_due)
         runs = [text(run_id) for run_id in array(found)[:MOST_HASTENED]]
-        hastened = 0
+        hastened: list[ToRing] = []
         for start in range(0, len(runs), HASTENED_AT_ONCE):
-            calls = [self.scripts.hasten(run_id) for run_id in runs[start : start + HASTENED_AT_ONCE]]
-            answers = await run_many(self.redis, calls)
-            hastened += sum(isinstance(answer, Refused) and answer.code == "hastened" for answer in answers)
+            some = runs[start : start + HASTENED_AT_ONCE]
+            answers = await run_many(self.redis, [self.scripts.hasten(run_id) for run_id in some])
+            hastened += [
+                ToRing(run_id, answer.detail)
+                for run_id, answer in zip(some, answers, strict=True)
+                if isinstance(answer, Refused) and answer.code == "hastened"
+            ]
         return hastened
 
     async def delete(self, run_id: str) -> None:

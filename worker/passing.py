@@ -63,10 +63,14 @@ class PassedRuns:
             passed = PassedOn.model_validate_json(hint)
         except ValidationError:  # a hint of another kind
             return False
-        if passed.agent not in self._agents or passed.queue not in self._queues:
-            return False
-        self._kept.append(Popped(passed.run, passed.queue))
-        return True
+        return passed.agent in self._agents and self.keep(Popped(passed.run, passed.queue))
+
+    def keep(self, one: Popped) -> bool:
+        """Keeps a run of an agent that it has, if it is of a queue that it serves, and says so."""
+        is_served = one.queue in self._queues
+        if is_served:
+            self._kept.append(one)
+        return is_served
 
     def take(self, most: int) -> list[Popped]:
         """Those that have been kept for longest, and no longer are. Others may have taken them meanwhile."""

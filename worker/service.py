@@ -316,11 +316,13 @@ class _Worker:
             await cards.publish(name, card, worker=self._name, life_ms=int(CARD_LIFE_SECONDS * 1000))
 
     async def _hasten(self) -> None:
-        """Runs that other workers put off, having not had their agent, need not wait any longer."""
+        """Runs that other workers could not run, having not had their agent, need not wait any longer."""
         for agent in self._served:
             runs = await self._store.hasten(agent)
             if runs:
-                _log.info("runs_hastened", agent=agent, runs=runs)
+                _log.info("runs_hastened", agent=agent, runs=len(runs))
+            for run in runs:
+                self._passed.keep(Popped(*run))
 
     async def _hear_hints(self) -> None:
         """Cancels and runs that others passed on arrive at once where the hint gets through, and a little later else."""

@@ -1,5 +1,5 @@
 -- hasten: a queued run whose ring was used up, by workers that cannot run it, is due now: a worker has come that can.
--- Replies: hastened | no <status> | missing | broken <field>
+-- Replies: hastened <queue> | no <status> | missing | broken <field>
 -- Moves: none
 
 -- include records
@@ -19,4 +19,4 @@ set(record, 'deferrals', 0)
 set(record, 'rings', 0)
 if was_put_off then set(record, 'reason', '') end
 save(record)
-return { 'hastened' }
+return { 'hastened', record.queue }
