@@ -32,6 +32,9 @@ NANO = 1_000_000_000
 MOST_SECONDS = 1e9
 """The longest limit of time, 31 years: clocks and Redis count in milliseconds, exactly. None is for no limit."""
 
+MOST_DOLLARS = 1_000_000_000
+"""The highest limit of cost: in nano-dollars it still fits the integers of Redis. None is for no limit."""
+
 Amount = int | float | Decimal
 
 
@@ -39,7 +42,7 @@ def _exact(value: object) -> object:
     return Decimal(str(value)) if isinstance(value, float) else value
 
 
-Money = Annotated[Decimal, BeforeValidator(_exact), Field(ge=0)]
+Money = Annotated[Decimal, BeforeValidator(_exact), Field(ge=0, le=MOST_DOLLARS)]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 
@@ -80,9 +83,16 @@ class Budget(BaseModel, frozen=True, extra="forbid"):
         for name in additions.model_fields_set:
             if mine[name] is not None and getattr(additions, name) is not None:
                 mine[name] += getattr(additions, name)
-                if name.endswith("_seconds"):
-                    mine[name] = min(mine[name], MOST_SECONDS)
+                if (most := _MOST.get(name)) is not None:
+                    mine[name] = min(mine[name], most)
         return Budget(**mine)
+
+
+_MOST: Final[Mapping[str, float | Decimal]] = {
+    "max_cost_usd": Decimal(MOST_DOLLARS),
+    "max_active_seconds": MOST_SECONDS,
+    "max_wall_seconds": MOST_SECONDS,
+}
 
 
 @value

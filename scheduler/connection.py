@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +26,8 @@ BLOCK_SECONDS = 1.0
 """The longest block of a blocking read or move."""
 
 SHORTEST_SOCKET_TIMEOUT = BLOCK_SECONDS + 1.0
-LONGEST_SOCKET_TIMEOUT = 60.0
+SHORTEST_CONNECT_TIMEOUT = 0.1
+LONGEST_TIMEOUT = 60.0
 
 _OPTIONS = ("db", "client_name", "health_check_interval")
 _TIMEOUTS = ("socket_timeout", "socket_connect_timeout")
@@ -103,14 +105,27 @@ def check_url(url: str) -> None:
             )
 
 
+def socket_timeout_problem(seconds: float) -> str:
+    """What is wrong with a limit of time for an answer, to be read behind its name; '' where it fits."""
+    why = f"reads block for {BLOCK_SECONDS:g} second, and without a limit a dead connection would never be noticed"
+    return _timeout_problem(seconds, SHORTEST_SOCKET_TIMEOUT, why)
+
+
+def connect_timeout_problem(seconds: float) -> str:
+    """What is wrong with a limit of time for connecting, to be read behind its name; '' where it fits."""
+    return _timeout_problem(seconds, SHORTEST_CONNECT_TIMEOUT, "a host that does not answer has to be noticed")
+
+
+def _timeout_problem(seconds: float, shortest: float, why: str) -> str:
+    fits = shortest <= seconds <= LONGEST_TIMEOUT
+    return "" if fits else f"must be {shortest:g} to {LONGEST_TIMEOUT:g} seconds: {why}"
+
+
 def _check_timeout(option: str, value: str) -> None:
-    shortest = SHORTEST_SOCKET_TIMEOUT if option == "socket_timeout" else 0.1
     try:
-        fits = shortest <= float(value) <= LONGEST_SOCKET_TIMEOUT
+        seconds = float(value)
     except ValueError:
-        fits = False
-    if not fits:
-        raise ConfigurationError(
-            f"The Redis URL's {option} must be {shortest:g} to {LONGEST_SOCKET_TIMEOUT:g} seconds: reads block for "
-            f"{BLOCK_SECONDS:g} second, and without a timeout a dead connection would never be noticed."
-        )
+        seconds = math.nan
+    problem = socket_timeout_problem(seconds) if option == "socket_timeout" else connect_timeout_problem(seconds)
+    if problem:
+        raise ConfigurationError(f"The Redis URL's {option} {problem}.")

@@ -69,6 +69,7 @@ OTHERS = {
     "swept-at": (Life.FIXED, "string: ms of the last sweep"),
     "fsync": (Life.FIXED, "string: written to wait for the disk or a replica behind everything before it"),
     "cards": (Life.FIXED, "hash: agent -> what workers published of it"),
+    "served": (Life.FIXED, "hash: agent, line break, queue -> ms until a worker that serves both is believed in"),
     "usage": (Life.LEDGER, "hash by day: used:<field>"),
     "tenant": (Life.FIXED, "hash by tenant: used:<field>, held:<field>, limit:<field>"),
 }
@@ -233,6 +234,10 @@ class Keys:
     @property
     def cards(self) -> str:
         return self._key("cards")
+
+    @property
+    def served(self) -> str:
+        return self._key("served")
 
     def usage(self, day: date) -> Ledger:
         """What all runs of a day used; the worker chooses the fields."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from agent.errors import BrokenRecord
 from scheduler.keys import Keys, name
-from scheduler.wire import array, ask, blob, number, pairs, text
+from scheduler.loggers import get_logger
+from scheduler.wire import Value, array, ask, blob, number, pairs, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,41 +28,65 @@ class Cards:
         self._redis = redis
         self._keys = keys
 
-    async def publish(self, agent: str, card: bytes, *, worker: str, life_ms: int) -> None:
-        """Publishes a card anew; the last one counts."""
-        now, _ = await self._now_and_cards()
-        value = b"%d %s\n%s" % (now + life_ms, name("worker", worker).encode(), card)
-        await ask(self._redis, ("HSET", self._keys.cards, name("agent", agent), value))
+    async def publish(self, agent: str, card: bytes, *, worker: str, queues: Sequence[str], life_ms: int) -> None:
+        """Publishes a card anew; the last one counts.
+
+        Args:
+            queues: Those that the worker serves.
+        """
+        (time,) = await ask(self._redis, ("TIME",))
+        expires_at = _milliseconds(time) + life_ms
+        value = b"%d %s\n%s" % (expires_at, name("worker", worker).encode(), card)
+        served = [word for queue in queues for word in (_pair(agent, queue), expires_at)]
+        await ask(
+            self._redis,
+            ("HSET", self._keys.cards, name("agent", agent), value),
+            ("HSET", self._keys.served, *served),
+        )
 
     async def all(self) -> Mapping[str, Published]:
-        """All cards that still count, by agent. Takes away those that do not."""
-        now, cards = await self._now_and_cards()
-        expired = [agent for agent, published in cards.items() if published.expires_at <= now]
-        if expired:
-            await ask(self._redis, ("HDEL", self._keys.cards, *expired))
-        return {agent: published for agent, published in cards.items() if published.expires_at > now}
+        """All cards that still count, by agent. Takes away those that do not, and those that nobody could read: a worker
+        that has the agent publishes its card again.
+        """
+        time, found, served = await ask(
+            self._redis, ("TIME",), ("HGETALL", self._keys.cards), ("HGETALL", self._keys.served)
+        )
+        now = _milliseconds(time)
+        cards: dict[str, Published] = {}
+        over: list[bytes] = []
+        for agent, value in pairs(found):
+            try:
+                published = _published(blob(value))
+                if published.expires_at > now:
+                    cards[text(agent)] = published
+                    continue
+            except ValueError as error:
+                get_logger("pawl.cards").warning("card_broken", agent=repr(blob(agent)), error=str(error))
+            over.append(blob(agent))
+        unserved = [blob(pair) for pair, expires_at in pairs(served) if number(expires_at) <= now]
+        for key, fields in ((self._keys.cards, over), (self._keys.served, unserved)):
+            if fields:
+                await ask(self._redis, ("HDEL", key, *fields))
+        return cards
 
-    async def counts(self, agent: str) -> bool:
-        """Whether a worker published this agent and is there to publish it again, as far as can be read."""
-        time, found = await ask(self._redis, ("TIME",), ("HGET", self._keys.cards, name("agent", agent)))
-        if found is None:
-            return False
-        try:
-            return _published(agent, blob(found)).expires_at > number(array(time)[0]) * 1000
-        except BrokenRecord:
-            return False
-
-    async def _now_and_cards(self) -> tuple[int, dict[str, Published]]:
-        time, found = await ask(self._redis, ("TIME",), ("HGETALL", self._keys.cards))
-        return number(array(time)[0]) * 1000, {
-            text(agent): _published(text(agent), blob(v)) for agent, v in pairs(found)
-        }
+    async def is_served(self, agent: str, queue: str) -> bool:
+        """Whether a worker that has this agent serves this queue, and was there within the life of a card."""
+        time, expires_at = await ask(self._redis, ("TIME",), ("HGET", self._keys.served, _pair(agent, queue)))
+        return number(expires_at) > _milliseconds(time)
 
 
-def _published(agent: str, value: bytes) -> Published:
+def _pair(agent: str, queue: str) -> str:
+    """Neither has a line break: names are printable."""
+    return f"{name('agent', agent)}\n{queue}"
+
+
+def _milliseconds(time: Value) -> int:
+    """The reply to TIME, in whole seconds."""
+    return number(array(time)[0]) * 1000
+
+
+def _published(value: bytes) -> Published:
+    """The value of a card's field. Raises ValueError where it cannot be read."""
     head, _, card = value.partition(b"\n")
-    try:
-        expires_at, _, worker = head.decode().partition(" ")
-        return Published(card, worker, int(expires_at))
-    except ValueError as error:
-        raise BrokenRecord(f"The card of agent {agent!r} cannot be read.") from error
+    expires_at, _, worker = head.decode().partition(" ")
+    return Published(card, worker, int(expires_at))

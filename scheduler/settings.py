@@ -16,9 +16,11 @@ from pydantic.dataclasses import dataclass
 
 from agent.errors import ConfigurationError
 from agent.redaction import register_secret
+from scheduler.connection import connect_timeout_problem, socket_timeout_problem
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Within what Redis can count in milliseconds, and longer than nothing once they are.
+Seconds = Annotated[float, Field(ge=0.001, le=1e9, allow_inf_nan=False)]
+Days = Annotated[float, Field(ge=1e-5, le=1e6, allow_inf_nan=False)]
 
 
 def _user_data_dir() -> Path:
@@ -40,8 +42,8 @@ class Settings:
     embedded: Literal["auto", "never"] = "auto"
     data_dir: Path = Field(default_factory=_user_data_dir, validate_default=True)
     namespace: str = Field(default="pawl", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
-    connect_timeout_seconds: Seconds = 3.0
-    socket_timeout_seconds: Seconds = 5.0
+    connect_timeout_seconds: float = 3.0
+    socket_timeout_seconds: float = 5.0
 
     # Who may advance a run, and for how long without a sign of life.
     lease_seconds: Seconds = 6.0
@@ -93,6 +95,20 @@ class Settings:
         if parts.scheme not in ("redis", "rediss", "unix") or not complete:
             raise ValueError("must be redis://host:port/db, rediss://host:port/db or unix:///path/of/the/socket")
         return url
+
+    @field_validator("connect_timeout_seconds")
+    @classmethod
+    def _is_time_to_connect(cls, seconds: float) -> float:
+        if problem := connect_timeout_problem(seconds):
+            raise ValueError(problem)
+        return seconds
+
+    @field_validator("socket_timeout_seconds")
+    @classmethod
+    def _outlasts_a_blocking_read(cls, seconds: float) -> float:
+        if problem := socket_timeout_problem(seconds):
+            raise ValueError(problem)
+        return seconds
 
     @field_validator("data_dir")
     @classmethod

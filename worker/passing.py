@@ -30,12 +30,12 @@ class PassedOn(BaseModel):
 
 
 async def pass_on(redis: Redis, keys: Keys, passed: PassedOn) -> bool:
-    """Tells all workers of a run. False, and nobody is told, where no worker has its agent.
+    """Tells all workers of a run. False, and nobody is told, where no worker has its agent and serves its queue.
 
     Raises:
         StoreUnavailable: Redis did not answer.
     """
-    if not await Cards(redis, keys).counts(passed.agent):
+    if not await Cards(redis, keys).is_served(passed.agent, passed.queue):
         return False
     await ask(redis, ("PUBLISH", keys.hints, passed.model_dump_json()))
     return True

@@ -8,8 +8,10 @@ it which activations begin and end.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import structlog
@@ -20,6 +22,7 @@ from rq.serializers import JSONSerializer
 from rq.suspension import WORKERS_SUSPENDED
 from rq.worker import BaseWorker, WorkerStatus
 
+from agent.errors import ConfigurationError
 from scheduler.keys import Keys
 from scheduler.rq_bridge import (
     PREFIX_FIELD,
@@ -49,6 +52,7 @@ BEAT_SECONDS: Final = 15
 _WORKER_SECONDS: Final = 4 * BEAT_SECONDS  # how long RQ believes in a worker that does not beat
 _BEATS_IN_A_ROW: Final = 50  # then other tasks have their turn
 _TELL_SECONDS: Final = 0.005
+_PLACE_FIELD: Final = "pawl_place"
 _LOOK_AGAIN_SECONDS: Final = 1.0  # while workers are suspended
 
 
@@ -85,6 +89,7 @@ class AgentWorker(BaseWorker):
         self._standings: dict[str, Standing] = {}  # by activation, like RQ's `executions`
         self._untold: list[str] = []  # activations that have just begun
         self._suspended = False
+        self._registered = False
         self._listener: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("pawl.rq")
 
@@ -112,19 +117,33 @@ class AgentWorker(BaseWorker):
         """RQ's tools know the worker from here on, and its commands arrive.
 
         Raises:
-            ValueError: A worker of this name is active.
+            ConfigurationError: A worker of this name lives, as far as can be told from here.
             redis.RedisError: Redis cannot be reached.
         """
-        await asyncio.to_thread(self.register_birth)
+        await asyncio.to_thread(self._take_name)
+        self._registered = True
         await self.beat()
         self._listener = asyncio.create_task(self._listen())
 
+    def _take_name(self) -> None:
+        """RQ keeps the name of a worker that was killed for a minute; where that can be told, nobody has to wait for it."""
+        if _was_killed_here(self.connection, self.key):
+            forget_worker(self.connection, self.name)
+        try:
+            self.register_birth()
+        except ValueError:
+            seconds = max(cast("Any", self.connection).ttl(self.key), 1)
+            raise ConfigurationError(
+                f"There is a worker named {self.name!r}: it lives, or was killed less than {_WORKER_SECONDS} seconds ago. "
+                f"Choose another --name, leave --name out, or, if it was killed, try again in {seconds} s."
+            ) from None
+
     def serialize(self) -> dict[str, Any]:
-        """What RQ keeps of the worker, and which deployment's it is."""
-        return cast("Any", super()).serialize() | {PREFIX_FIELD: self._keys.prefix}
+        """What RQ keeps of the worker, which deployment's it is, and where its process is looked for."""
+        return cast("Any", super()).serialize() | {PREFIX_FIELD: self._keys.prefix, _PLACE_FIELD: _place()}
 
     async def unregister(self) -> None:
-        """Tells what is still to be told, and leaves. Nobody may wait for work.
+        """Tells what is still to be told, and leaves, if it ever came: the name may be another's. Nobody may wait for work.
 
         Raises:
             redis.RedisError: Redis cannot be reached; RQ forgets the worker by itself in a minute.
@@ -135,7 +154,8 @@ class AgentWorker(BaseWorker):
         await self._batches.drained()
         await self._doorbell.close()
         await self._line.close()
-        await asyncio.to_thread(self.register_death)
+        if self._registered:
+            await asyncio.to_thread(self.register_death)
 
     async def beat(self) -> None:
         """RQ believes in the worker and in its activations for another minute. To be called every `BEAT_SECONDS`.
@@ -337,3 +357,28 @@ def forget_worker(connection: blocking.Redis, name: str) -> None:
     dead = AgentWorker.find_by_key(AgentWorker.redis_worker_namespace_prefix + name, connection)
     if dead:
         dead.register_death()
+
+
+def _was_killed_here(connection: blocking.Redis, key: str) -> bool:
+    """Whether the process that RQ has a worker of is gone. A process that only may be another one counts as there. Blocks."""
+    place, process = cast("tuple[bytes | None, bytes | None]", connection.hmget(key, _PLACE_FIELD, "pid"))
+    if not place or place.decode() != _place() or not (process or b"").isdigit():
+        return False
+    try:
+        os.kill(int(process or 0), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # another user's, or no process at all
+        return False
+    return False
+
+
+def _place() -> str:
+    """Within what the id of a process means one process: this boot of this machine, or a container; '' where nothing tells.
+
+    A name of the host does not: containers may share it, and have processes of the same ids.
+    """
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""

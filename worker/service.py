@@ -313,7 +313,8 @@ class _Worker:
         cards = Cards(self._redis, self._store.keys)
         for name, one in self._served.items():
             card = AgentCard.of(one.agent).model_dump_json(exclude_defaults=True).encode()
-            await cards.publish(name, card, worker=self._name, life_ms=int(CARD_LIFE_SECONDS * 1000))
+            life_ms = int(CARD_LIFE_SECONDS * 1000)
+            await cards.publish(name, card, worker=self._name, queues=self._queues, life_ms=life_ms)
 
     async def _hasten(self) -> None:
         """Runs that other workers could not run, having not had their agent, need not wait any longer."""

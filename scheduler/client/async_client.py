@@ -314,10 +314,10 @@ class AsyncClient:
 async def _target_of_name(services: Services, name: str, submission: Submission) -> Target:
     if not isinstance(cast(object, name), str):
         raise ConfigurationError(f"Submit to an Agent, or to the name of one, not to {type(name).__name__}.")
-    published = (await services.cards()).get(name) or (await services.newest_cards()).get(name)
-    if published is not None:
-        return Target.of_card(AgentCard.of_bytes(published.card), submission)
-    alike = difflib.get_close_matches(name, await services.served(), n=1)
+    card = await services.card(name)
+    if card is not None:
+        return Target.of_card(card, submission)
+    alike = difflib.get_close_matches(name, set(await services.served()) - {name}, n=1)
     warnings.warn(
         f"no worker has the agent {name!r}{f', but one has {alike[0]!r}' if alike else ''}: the run stays queued until one "
         "has (`pawl agents` lists those there are; `pawl cancel` ends the run)",

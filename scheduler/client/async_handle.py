@@ -10,11 +10,10 @@ from typing import Generic, Literal, TypeVar, Unpack, cast
 from pydantic_core import to_json
 
 from agent.budget import Budget
-from agent.errors import RunWaiting
+from agent.errors import AgentDefinitionError, RunWaiting
 from agent.events import Event, RequestOpened, RunCancelled, RunCompleted, RunResumed, decode, encode
 from agent.result import RunResult, error_of
 from agent.text import well_formed
-from scheduler.cards import AgentCard
 from scheduler.client.events import EventReader
 from scheduler.client.limits import Limits, additions_of
 from scheduler.client.outages import patiently, sent_again
@@ -80,6 +79,7 @@ class AsyncRunHandle(Generic[Output]):
             RunWaiting: It waits for a person; `requests` says for what.
             TimeoutError: It goes on all the same.
             RunNotFound: It does not exist, or its retention is over.
+            AgentDefinitionError: It has completed, but its result does not fit the agent's output schema (any more).
         """
         while True:
             info = await self.wait(timeout)
@@ -94,7 +94,7 @@ class AsyncRunHandle(Generic[Output]):
             if isinstance(ending, RunCompleted):
                 return RunResult(
                     run_id=self.id,
-                    output=self._result_of(ending.output),
+                    output=self._typed(ending.output),
                     usage=info.usage,
                     steps=info.step,
                     events=[recorded async for recorded in self.events()],
@@ -196,6 +196,13 @@ class AsyncRunHandle(Generic[Output]):
         await services.store.delete(self.id)
         await forget_job(services.redis, self.id, record.queue)
 
+    def _typed(self, output: object) -> Output:
+        try:
+            return self._result_of(output)
+        except AgentDefinitionError as error:
+            words = f"run {self.id} has completed, but {error} (`client.get`, without the agent, gives it as JSON)"
+            raise AgentDefinitionError(words) from error
+
     async def _check_fit(self, request: str, arguments: Mapping[str, object]) -> None:
         """Looks at arguments before they are sent: the model would read what a person got wrong, and the request be gone."""
         info = await self.info()
@@ -204,9 +211,9 @@ class AsyncRunHandle(Generic[Output]):
             return  # the store says what is wrong
         opened = [recorded.event async for recorded in self.events() if isinstance(recorded.event, RequestOpened)]
         tools = [event.tool for event in opened if event.request == requests[0]]
-        published = (await (await self._services()).cards()).get(info.agent)
-        if tools and published is not None:
-            AgentCard.of_bytes(published.card).check_arguments(tools[-1], arguments)
+        card = await (await self._services()).card(info.agent)
+        if tools and card is not None:
+            card.check_arguments(tools[-1], arguments)
 
     async def _last_event(self) -> Event | None:
         last = await (await self._services()).store.last_event(self.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from agent.errors import RunNotFound
+from agent.errors import RunNotFound, SessionNotFound
 from scheduler.client.services import Services
 from scheduler.client.session_info import SessionInfo
 from scheduler.keys import scoped
@@ -58,10 +58,14 @@ class AsyncSession:
         """
         services = await self._services()
         await services.store.forget(self.id, self.tenant)
-        (found,) = await ask(services.redis, ("ZRANGE", services.keys.by_session(scoped(self.tenant, self.id)), 0, -1))
+        index = services.keys.by_session(scoped(self.tenant, self.id))
+        (found,) = await ask(services.redis, ("ZRANGE", index, 0, -1))
         for run in (text(run) for run in array(found)):
-            with contextlib.suppress(RunNotFound):  # its retention is over, and no sweep has seen it
+            try:
                 record = await services.store.info(run)
                 await services.store.delete(run)
                 await forget_job(services.redis, run, record.queue)
-        await services.store.forget(self.id, self.tenant)
+            except RunNotFound:  # its retention is over, and no sweep has seen it
+                await ask(services.redis, ("ZREM", index, run))
+        with contextlib.suppress(SessionNotFound):  # it had no runs, so that it left with its memory
+            await services.store.forget(self.id, self.tenant)

@@ -20,6 +20,7 @@ from scheduler.records import read_event
 from scheduler.wire import array, ask
 
 PAGE: Final = 200
+_MOST_DIGITS: Final = 18  # of the number of an event; more of them may be too large for Redis
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Cursor:
             ConfigurationError: It is neither.
         """
         seq, at, epoch = str(value).partition("@")
-        if not seq.isdecimal():
+        if not seq.isdecimal() or len(seq) > _MOST_DIGITS:
             raise ConfigurationError(f"after={value!r} is neither the number of an event nor a cursor.")
         return cls(int(seq), epoch if at else None)
 

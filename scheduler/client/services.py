@@ -7,8 +7,9 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from agent.errors import StoreError, StoreUnavailable
+from agent.errors import BrokenRecord, StoreError, StoreUnavailable
 from agent.redaction import redact
+from scheduler.cards import AgentCard
 from scheduler.client.inspector import Inspector
 from scheduler.client.session_reader import SessionReader
 from scheduler.client.watcher import Watcher
@@ -66,6 +67,13 @@ class Services:
         self._cards = await self._published.all()
         self._cards_read_at = time.monotonic()
         return self._cards
+
+    async def card(self, agent: str) -> AgentCard | None:
+        """The newest card of an agent; None where no worker has it, or where a newer version wrote it in its own way."""
+        published = (await self.cards()).get(agent) or (await self.newest_cards()).get(agent)
+        with contextlib.suppress(BrokenRecord):
+            return AgentCard.of_bytes(published.card) if published else None
+        return None
 
     async def served(self) -> Collection[str]:
         """The agents that workers have."""

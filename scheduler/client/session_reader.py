@@ -16,6 +16,7 @@ from scheduler.wire import Value, array, ask, groups, text
 
 MAX_PAGE = 1_000
 _COMMANDS_A_SESSION = 3
+_MOST_DIGITS = 18  # of a place's moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,6 @@ class SessionReader:
 
 def _place(value: str) -> Entry:
     at, _, member = value.partition(" ")
-    if not (at.isdecimal() and member):
+    if not (at.isdecimal() and len(at) <= _MOST_DIGITS and member):
         raise ConfigurationError("This is no place in a list of sessions: use `next` of the page before.")
     return Entry(int(at), member)

@@ -194,5 +194,5 @@ def _start(submission: Submission) -> tuple[int | None, int | None]:
             raise ConfigurationError(f"at={at} is no moment that can be waited for: it must be before {LATEST}.")
         return int(at.timestamp() * 1000), None
     if delay is not None and not 0 <= delay < 1e9:
-        raise ConfigurationError(f"delay={delay} must be a number of seconds, not negative.")
+        raise ConfigurationError(f"delay={delay} must be a number of seconds, 0 to 1e9 (31 years).")
     return None, int(delay * 1000) if delay else None

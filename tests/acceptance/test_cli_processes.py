@@ -60,6 +60,22 @@ def test_a_worker_serves_the_agents_of_the_folder_and_leaves_in_good_order(shell
     assert (told["run"]["status"], told["run"]["crashes"]) == ("queued", 0)
 
 
+def test_a_named_worker_comes_back_after_a_kill_and_has_no_twin(shell: Shell) -> None:
+    first = shell.start("worker", "shop", "--name", "w1")
+    shell.until('"worker_started"')
+    refused = shell.run("worker", "shop", "--name", "w1", code=2)
+    assert "pawl: There is a worker named 'w1'" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    first.kill()
+    first.wait(10)
+
+    heir = shell.start("worker", "shop", "--name", "w1")
+    deadline = time.monotonic() + 20
+    while [json.loads(line)["process_id"] for line in shell.run("workers", "--json").stdout.splitlines()] != [heir.pid]:
+        assert time.monotonic() < deadline
+    assert shell.run("submit", "calculator", "Add 200 and 10", "--wait").stdout == "210\n"
+
+
 def test_a_parent_keeps_several_processes_with_the_same_options(shell: Shell) -> None:
     parent = shell.start("worker", "shop", "--processes", "2", "--queues", "default", "--grace", "1")
     deadline = time.monotonic() + 20

@@ -89,6 +89,7 @@ def test_an_active_second_too_many_ends_a_run_until_it_is_given_more(site: Site)
         ({"PAWL_LEASE_SECONDS": "1", "PAWL_RENEW_SECONDS": "0.9"}, "PAWL_RENEW_SECONDS"),
         ({"PAWL_LEASE_SECONDS": "90", "PAWL_RENEW_SECONDS": "1"}, "PAWL_STALL_LIMIT_SECONDS"),
         ({"PAWL_REDIS_URL": "redis://127.0.0.1:1/0?socket_timeout=0.5"}, "socket_timeout"),
+        ({"PAWL_SOCKET_TIMEOUT_SECONDS": "0.5"}, "PAWL_SOCKET_TIMEOUT_SECONDS must be 2 to 60 seconds"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused_at_the_start(

@@ -94,6 +94,12 @@ def test_limits_stand_in_place_of_the_agents_own(pawl: Pawl, hand: Hand) -> None
     [
         (("--max-steps", "-1"), "must not be negative"),
         (("--max-cost-usd", "cheap"), "'cheap' is not a number"),
+        (("--max-cost-usd", "inf"), "'--max-cost-usd': must be a finite number"),
+        (("--max-cost-usd", "nan"), "'nan' is not a number"),
+        (("--max-cost-usd", "1e400000"), "'--max-cost-usd': must be less than or equal to 1000000000"),
+        (("--max-active-seconds", "inf"), "'--max-active-seconds': must be less than or equal to 1000000000"),
+        (("--max-wall-seconds", "1e12"), "'--max-wall-seconds': must be less than or equal to 1000000000"),
+        (("--delay", "1e12"), "must be a number of seconds, 0 to 1e9"),
         (("--metadata", "x"), "'x' is not KEY=VALUE"),
         (("--priority", "urgent"), "'--priority': 'urgent' is not one of 'high', 'default', 'low'"),
         (("--max-cost-usd", "0.05"), "no price is known for m"),
@@ -102,6 +108,12 @@ def test_limits_stand_in_place_of_the_agents_own(pawl: Pawl, hand: Hand) -> None
 )
 def test_wrong_arguments_are_named(pawl: Pawl, hand: Hand, arguments: tuple[str, ...], words: str) -> None:
     assert words in pawl("submit", "support", "x", *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize("verb", [("resume", "0-1"), ("add-budget", "0-1"), ("run", "nowhere:nothing", "x")])
+def test_limits_without_an_end_are_refused_by_every_verb(pawl: Pawl, verb: tuple[str, ...]) -> None:
+    assert "'--max-cost-usd': must be a finite number" in pawl(*verb, "--max-cost-usd", "inf", code=2).stderr
+    assert "'--max-active-seconds': must be" in pawl(*verb, "--max-active-seconds", "inf", code=2).stderr
 
 
 def test_an_unknown_agent_is_warned_of(pawl: Pawl, hand: Hand) -> None:
@@ -211,7 +223,23 @@ def test_runs_are_listed_for_people_and_for_programs(pawl: Pawl, hand: Hand) -> 
     place = re.search("--page '(.+)'", page.stderr)
     assert place is not None
     assert [run["id"] for run in lines(page) + lines(pawl("runs", "--json", "--page", place[1]))] == [queued, done]
-    assert "neither an age such as 2h nor a date" in pawl("runs", "--since", "yesterday", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["yesterday", "", "99999999d", "9" * 400 + "w", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"],
+)
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_what_is_no_moment_is_refused_with_examples(pawl: Pawl, option: str, moment: str) -> None:
+    words = pawl("runs", option, moment, code=2).stderr
+    assert f"Invalid value for {option}: {moment!r} is neither an age such as 2h nor a date such as 2026-03-01" in words
+
+
+def test_what_is_no_place_is_refused(pawl: Pawl, hand: Hand) -> None:
+    digits = "9" * 5000
+    assert "no place in a list of sessions" in pawl("sessions", "--page", f"{digits} x", code=2).stderr
+    assert "no place in a list of runs" in pawl("runs", "--page", f"{digits} x time", code=2).stderr
+    assert "neither the number of an event" in pawl("events", submitted(pawl), "--after", "9" * 32, code=2).stderr
 
 
 def test_a_broken_record_is_named_beside_the_others(pawl: Pawl, hand: Hand) -> None:
@@ -333,6 +361,12 @@ def test_requests_are_answered(pawl: Pawl, hand: Hand) -> None:
     assert pawl("approve", asking_too, "--arguments", '{"amount": 5}').stdout == f"{asking_too} approved\n"
     assert "must be a JSON object" in pawl("approve", asking_too, "--arguments", "[5]", code=2).stderr
     assert "no open request" in pawl("reject", asking_too, "--reason", "no", code=1).stderr
+
+
+def test_a_name_is_for_one_process(pawl: Pawl) -> None:
+    result = pawl("worker", "nowhere", "--name", "w1", "--processes", "2", code=2)
+
+    assert "Invalid value for --name: a name belongs to one process" in result.stderr
 
 
 def test_delete_removes_an_ended_run(pawl: Pawl, hand: Hand) -> None:

@@ -63,6 +63,8 @@ def test_limits_are_set_shown_and_taken_away(pawl: Pawl, redis_url: str) -> None
         (("acme", "--max-total-tokens", "-1"), "must not be negative"),
         (("acme", "--max-total-tokens", "many"), "'many' is neither a number nor `none`"),
         (("acme", "--max-total-tokens", "1.5"), "max_total_tokens"),
+        (("acme", "--max-cost-usd", "inf"), "max_cost_usd: Input should be a finite number"),
+        (("acme", "--max-cost-usd", "1e400000"), "max_cost_usd: Input should be less than or equal to 1000000000"),
         (("a:b",), "tenant 'a:b' must not contain ':'"),
     ],
 )

@@ -117,3 +117,39 @@ def test_a_session_that_is_deleted_leaves_nothing_behind(play: Play, hand: Hand)
         assert (await client.runs(tenant="t")).runs == ()
 
     play(scene)
+
+
+def test_a_session_is_deleted_whose_runs_were_deleted_before(play: Play, hand: Hand) -> None:
+    async def scene(client: AsyncClient) -> None:
+        run = await client.submit("support", "x", session="s", tenant="t")
+        hand.finish(run.id)
+        await run.delete()
+        session = client.session("s", tenant="t")
+        assert (await session.info()).runs == 0
+
+        await session.delete()
+
+        assert (await client.sessions()).sessions == ()
+        with pytest.raises(SessionNotFound):
+            await session.delete()
+        with pytest.raises(SessionNotFound):
+            await client.session("never", tenant="t").delete()
+
+    play(scene)
+
+
+def test_a_session_is_deleted_whose_runs_have_expired(play: Play, hand: Hand) -> None:
+    """No sweep has taken them out of the indexes yet."""
+
+    async def scene(client: AsyncClient) -> None:
+        for task in ("x", "y"):
+            hand.finish((await client.submit("support", task, session="s", tenant="t")).id)
+        for run in (await client.runs(tenant="t")).runs:
+            hand.redis.delete(hand.keys.run(run.id), hand.keys.events(run.id))
+
+        await client.session("s", tenant="t").delete()
+
+        assert (await client.sessions()).sessions == ()
+        assert not hand.redis.exists(hand.keys.by_session("t:s"))
+
+    play(scene)

@@ -114,6 +114,23 @@ def test_the_second_run_of_a_session_stands_behind_the_first(play: Play, hand: H
     play(scene)
 
 
+@pytest.mark.parametrize("card", [b"garbage", b'99999999999999 w1\n{"name": 5}'])
+def test_a_card_that_cannot_be_read_is_as_none(play: Play, hand: Hand, card: bytes) -> None:
+    """No other agent's runs are held up by it."""
+    hand.redis.hset(hand.keys.cards, "broken", card)
+
+    async def scene(client: AsyncClient) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            await client.submit("support", "x")
+        assert [one.name for one in await client.agents()] == ["support"]
+        with pytest.warns(UnknownAgentWarning, match="no worker has the agent 'broken': the run stays queued"):
+            run = await client.submit("broken", "x")
+        assert (await run.info()).status == "queued"
+
+    play(scene)
+
+
 def test_an_agent_without_a_worker_is_warned_of_and_its_run_waits(play: Play, hand: Hand) -> None:
     """case-092 yields: the run stays queued, with a visible reason."""
 

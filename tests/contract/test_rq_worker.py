@@ -65,16 +65,6 @@ def test_the_doctor_sees_that_two_deployments_share_their_queues(redis_url: str)
     asyncio.run(scenario())
 
 
-def test_a_second_worker_of_the_same_name_is_refused(redis_url: str) -> None:
-    async def scenario() -> None:
-        async with working(redis_url) as face:
-            twin = AgentWorker(["default"], NAME, connection=face.redis, redis=face.worker.redis)
-            with pytest.raises(ValueError, match="active worker"):
-                await twin.register()
-
-    asyncio.run(scenario())
-
-
 def test_rq_forgets_a_worker_that_does_not_beat_and_knows_it_again_when_it_does(redis_url: str) -> None:
     async def scenario() -> None:
         async with working(redis_url) as face:
@@ -302,6 +292,30 @@ def test_it_waits_as_long_as_asked_and_can_be_interrupted(redis_url: str) -> Non
             await until(lambda: face.redis.info("clients")["blocked_clients"] == 1, "it waits")
             await face.worker.interrupt()
             assert await asyncio.wait_for(waiting, 1) == []
+
+    asyncio.run(scenario())
+
+
+def test_an_interrupt_between_two_waits_is_not_forgotten(redis_url: str) -> None:
+    async def scenario() -> None:
+        async with working(redis_url) as face:
+            await face.worker.interrupt()
+            assert await asyncio.wait_for(face.worker.wait_for_work(30), 1) == []
+            assert await face.worker.wait_for_work(0.1) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_of_many_queues_leaves_connections_for_all_else(redis_url: str) -> None:
+    queues = [f"queue-{number}" for number in range(60)]
+
+    async def scenario() -> None:
+        async with working(redis_url, *queues) as face:
+            waiting = asyncio.create_task(face.worker.wait_for_work(30))
+            await until(lambda: face.redis.info("clients")["blocked_clients"] == 60, "it waits at all of them")
+            await asyncio.gather(*(Store(face.worker.redis).now() for _ in range(30)))
+            face.put("0-1", queues[-1])
+            assert await asyncio.wait_for(waiting, 5) == [Popped("0-1", queues[-1])]
 
     asyncio.run(scenario())
 

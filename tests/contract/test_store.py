@@ -57,8 +57,8 @@ def test_the_runs_of_an_agent_are_hastened_however_many_were_put_off(stage: Stag
     desk.create("0-other", agent="other")
     desk.do(desk.scripts.defer("0-other", deferral="d", reason="no agent"))
 
-    assert stage.play(lambda store: store.hasten("calc")) == len(runs)
-    assert stage.play(lambda store: store.hasten("calc")) == 0
+    assert sorted(stage.play(lambda store: store.hasten("calc"))) == sorted((run, "default") for run in runs)
+    assert stage.play(lambda store: store.hasten("calc")) == []
     assert desk.record(runs[-1]).not_before is None
     assert desk.record("0-other").not_before is not None
 
@@ -266,9 +266,9 @@ def test_usage_by_day_and_tenant(stage: Stage) -> None:
 def test_cards_count_for_a_while(stage: Stage) -> None:
     async def scene(store: Store) -> list[str]:
         cards = Cards(store.redis, store.keys)
-        await cards.publish("support", b'{"v":1}', worker="w1", life_ms=60_000)
-        await cards.publish("support", b'{"v":2}\n', worker="w2", life_ms=60_000)
-        await cards.publish("old", b"{}", worker="w1", life_ms=-60_000)
+        await cards.publish("support", b'{"v":1}', worker="w1", queues=["default"], life_ms=60_000)
+        await cards.publish("support", b'{"v":2}\n', worker="w2", queues=["default"], life_ms=60_000)
+        await cards.publish("old", b"{}", worker="w1", queues=["default"], life_ms=-60_000)
         found = await cards.all()
         assert (found["support"].card, found["support"].worker) == (b'{"v":2}\n', "w2")
         return [*found, *map(bytes.decode, await store.redis.hkeys(store.keys.cards))]  # pyright: ignore
@@ -276,11 +276,39 @@ def test_cards_count_for_a_while(stage: Stage) -> None:
     assert stage.play(scene) == ["support", "support"]
 
 
-def test_a_card_that_cannot_be_read(stage: Stage) -> None:
-    stage.desk.redis.hset(stage.desk.keys.cards, "support", "no card")
+def test_who_serves_an_agent_serves_it_from_its_queues_only(stage: Stage) -> None:
+    """A run is not passed on to a worker that would not take it."""
 
-    with pytest.raises(BrokenRecord, match="support"):
-        stage.play(lambda store: Cards(store.redis, store.keys).all())
+    async def scene(store: Store) -> list[bool]:
+        cards = Cards(store.redis, store.keys)
+        await cards.publish("support", b"{}", worker="w1", queues=["fast", "low"], life_ms=60_000)
+        await cards.publish("support", b"{}", worker="w2", queues=["gpu"], life_ms=60_000)
+        await cards.publish("old", b"{}", worker="w1", queues=["fast"], life_ms=-60_000)
+        places = [("support", "fast"), ("support", "gpu"), ("support", "default"), ("old", "fast"), ("new", "fast")]
+        served = [await cards.is_served(*place) for place in places]
+        await cards.all()
+        assert sorted(await store.redis.hkeys(store.keys.served)) == [
+            b"support\nfast",
+            b"support\ngpu",
+            b"support\nlow",
+        ]  # pyright: ignore
+        return served
+
+    assert stage.play(scene) == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("garbage", [b"no card", b"", b"\xff\xfe 1\n{}", b"soon w1\n{}", b"9" * 5000 + b" w1\n{}"])
+def test_a_card_that_cannot_be_read_stands_in_nobodys_way(stage: Stage, garbage: bytes) -> None:
+    stage.desk.redis.hset(stage.desk.keys.cards, "broken", garbage)
+    stage.desk.redis.hset(stage.desk.keys.cards, b"\xff", b"99999999999999 w1\n{}")
+
+    async def scene(store: Store) -> list[str]:
+        cards = Cards(store.redis, store.keys)
+        await cards.publish("support", b"{}", worker="w1", queues=["default"], life_ms=60_000)
+        return list(await cards.all())
+
+    assert stage.play(scene) == ["support"]
+    assert stage.desk.redis.hkeys(stage.desk.keys.cards) == [b"support"]
 
 
 def test_sizes_are_refused_before_anything_is_sent(stage: Stage) -> None:

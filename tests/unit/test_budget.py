@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from agent.budget import (
     LAST_ANSWER_TOKENS,
+    MOST_DOLLARS,
     MOST_SECONDS,
     Breach,
     Budget,
@@ -274,6 +275,19 @@ def test_amounts_in_plain_digits():
 def test_a_limit_of_time_is_one_that_a_clock_can_count(limit: str, seconds: float) -> None:
     with pytest.raises(ValidationError, match=limit):
         Budget.model_validate({limit: seconds})
+
+
+@pytest.mark.parametrize("dollars", [float("inf"), float("nan"), "inf", Decimal("Infinity"), "1e400000", 1.1e9, -1.0])
+def test_a_limit_of_cost_is_one_that_can_be_counted(dollars: object) -> None:
+    with pytest.raises(ValidationError, match="max_cost_usd"):
+        Budget.model_validate({"max_cost_usd": dollars})
+
+
+def test_a_limit_of_cost_that_is_raised_again_and_again_stays_one() -> None:
+    budget = Budget(max_cost_usd=Decimal(1))
+    for _ in range(3):
+        budget = budget.raised(Budget(max_cost_usd=Decimal(MOST_DOLLARS)))
+    assert budget.max_cost_usd == MOST_DOLLARS
 
 
 def test_a_limit_of_time_that_is_raised_again_and_again_stays_one() -> None:

@@ -72,3 +72,6 @@ def test_an_age_or_a_date_is_a_moment() -> None:
     assert moment_of("2029-12-31", NOW).tzinfo is not None
     with pytest.raises(ValueError, match="yesterday"):
         moment_of("yesterday", NOW)
+    for beyond in ("99999999d", f"{'9' * 400}w", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"):
+        with pytest.raises(ValueError, match="beyond the years"):
+            moment_of(beyond, NOW)

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from agent.errors import ConfigurationError
 from agent.redaction import redact
+from scheduler.connection import check_url
 from scheduler.settings import Settings
 
 
@@ -58,7 +59,11 @@ def test_a_variable_is_the_field_in_capitals_and_an_empty_one_is_not_set() -> No
         ("PAWL_LEASE_SECONDS", "6s"),
         ("PAWL_LEASE_SECONDS", "-1"),
         ("PAWL_LEASE_SECONDS", "nan"),
+        ("PAWL_LEASE_SECONDS", "1e300"),
         ("PAWL_RUN_RETENTION_DAYS", "0"),
+        ("PAWL_RUN_RETENTION_DAYS", "1e-300"),
+        ("PAWL_SESSION_RETENTION_DAYS", "1e12"),
+        ("PAWL_SOCKET_TIMEOUT_SECONDS", "soon"),
         ("PAWL_SYNC_EFFECTS", "disk"),
         ("PAWL_TOOL_THREADS", "0"),
         ("PAWL_LOG_LEVEL", "loud"),
@@ -84,9 +89,31 @@ def test_values_that_contradict_each_other_are_both_named(environment: dict[str,
     assert all(name in str(refusal.value) for name in both)
 
 
+@pytest.mark.parametrize(
+    ("setting", "option", "fitting", "others"),
+    [
+        ("PAWL_SOCKET_TIMEOUT_SECONDS", "socket_timeout", ("2", "60"), ("0", "0.5", "1.99", "61", "nan", "inf", "-5")),
+        ("PAWL_CONNECT_TIMEOUT_SECONDS", "socket_connect_timeout", ("0.1", "60"), ("0", "0.05", "61", "nan", "inf")),
+    ],
+)
+def test_a_limit_of_time_has_the_same_bounds_as_a_setting_and_in_the_url(
+    setting: str, option: str, fitting: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    for value in fitting:
+        Settings.from_environment({setting: value})
+        check_url(f"redis://host?{option}={value}")
+    for value in others:
+        with pytest.raises(ConfigurationError, match=f"^{setting} must be {fitting[0]} to {fitting[1]} seconds: "):
+            Settings.from_environment({setting: value})
+        with pytest.raises(ConfigurationError, match=f"{option} must be {fitting[0]} to {fitting[1]} seconds: "):
+            check_url(f"redis://host?{option}={value}")
+
+
 def test_settings_built_in_code_are_checked_as_well() -> None:
     with pytest.raises(ValidationError, match="PAWL_RENEW_SECONDS"):
         Settings(lease_seconds=2, renew_seconds=2)
+    with pytest.raises(ValidationError, match=r"socket_timeout_seconds\n.*must be 2 to 60 seconds"):
+        Settings(socket_timeout_seconds=0.5)
 
 
 def test_the_password_of_redis_is_never_shown() -> None:

@@ -43,16 +43,27 @@ def with_limits(verb: Callable[..., int]) -> Callable[..., int]:
 
 
 def _option(name: str, kind: type, words: str) -> inspect.Parameter:
-    option = typer.Option(f"--{name.replace('_', '-')}", help=words, rich_help_panel="Budget", callback=_not_negative)
+    option = typer.Option(f"--{name.replace('_', '-')}", help=words, rich_help_panel="Budget", callback=_checked)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )
 
 
-def _not_negative(value: float | str | None) -> float | str | None:
+def _checked(parameter: typer.CallbackParam, value: float | str | None) -> float | str | None:
+    """A limit that a budget can have."""
+    if value is None:
+        return None
     try:
-        if value is not None and not Decimal(value) >= 0:
+        if not Decimal(value) >= 0:
             raise typer.BadParameter("must not be negative")
     except InvalidOperation:
         raise typer.BadParameter(f"{value!r} is not a number") from None
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from agent.budget import Budget  # noqa: PLC0415
+
+    try:
+        Budget.model_validate({str(parameter.name): value})
+    except ValidationError as error:
+        raise typer.BadParameter(error.errors()[0]["msg"].replace("Input should", "must")) from None
     return value

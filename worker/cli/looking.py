@@ -259,4 +259,8 @@ def _moment(text: str | None, now: datetime, option: str) -> datetime | None:
     try:
         return None if text is None else moment_of(text, now)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither an age such as 2h nor a date", param_hint=option) from None
+        raise typer.BadParameter(
+            f"{text!r} is neither an age such as 2h nor a date such as 2026-03-01 or 2026-03-01T12:00, "
+            "within the years 1 to 9999",
+            param_hint=option,
+        ) from None

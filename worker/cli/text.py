@@ -57,8 +57,11 @@ def moment_of(text: str, now: datetime) -> datetime:
     """What `2h` (ago), `3d` or an ISO date and time mean; a time without a zone is that of this machine.
 
     Raises:
-        ValueError: It is none of these.
+        ValueError: It is none of these, or beyond what a date can say.
     """
-    if age := _AGE.fullmatch(text.strip()):
-        return now - timedelta(**{_UNITS[age[2]]: float(age[1])})
-    return datetime.fromisoformat(text).astimezone()
+    try:
+        if age := _AGE.fullmatch(text.strip()):
+            return now - timedelta(**{_UNITS[age[2]]: float(age[1])})
+        return datetime.fromisoformat(text).astimezone()
+    except OverflowError:
+        raise ValueError(f"{text!r} is beyond the years 1 to 9999") from None

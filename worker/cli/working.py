@@ -48,7 +48,9 @@ def worker(
     max_steps_per_activation: Annotated[
         int | None, typer.Option(min=1, help="Give a run back after so many steps, even if nobody waits.")
     ] = None,
-    name: Annotated[str, typer.Option(help="Its name in RQ; unique. Default: host, process and a random word.")] = "",
+    name: Annotated[
+        str, typer.Option(help="Its name in RQ; unique, for one process. Default: host, process and a random word.")
+    ] = "",
     mark: Annotated[str, typer.Option(hidden=True)] = "",
     parent: Annotated[int, typer.Option(hidden=True)] = 0,
     as_json: Json = False,
@@ -66,6 +68,8 @@ def worker(
       pawl worker myapp.agents:support --processes 2 --concurrency 500
       pawl worker myapp.agents --queues high,default --burst
     """
+    if name and processes > 1:
+        raise typer.BadParameter("a name belongs to one process: leave out --processes, or --name", param_hint="--name")
     from scheduler.cards import AgentCard  # noqa: PLC0415
     from scheduler.deployment import Deployment  # noqa: PLC0415
     from worker.loading import load_agents  # noqa: PLC0415
