@@ -109,19 +109,29 @@ class ContextManager:
         runs = conversation.runs_in_window
         if overhead + front + conversation.window_tokens <= self.max_tokens and len(runs) <= MOST_RUNS:
             return None
-        room = int(self.max_tokens * KEPT_SHARE) - overhead - front
+        begin = self._begin(conversation, int(self.max_tokens * KEPT_SHARE) - overhead - front)
+        if len(runs) > MOST_RUNS:
+            begin = max(begin, runs[-KEPT_RUNS])
+        return begin if conversation.window < begin < len(conversation.messages) else None
+
+    def halved(self, conversation: Conversation) -> int | None:
+        """Where the window shall begin so that about half of it stays, for a model that cannot read as much as was thought;
+        None where nothing more can leave it."""
+        begin = self._begin(conversation, conversation.window_tokens // 2)
+        return begin if conversation.window < begin < len(conversation.messages) else None
+
+    def _begin(self, conversation: Conversation, room: int) -> int:
+        """Where a window of so many tokens begins. The newest exchange is in it, whatever its size."""
         end = index = begin = len(conversation.messages)
         kept = 0
         while index > conversation.window:
             index -= 1
             kept += conversation.sizes[index]
             if begin < end and (kept > room or end - index > self.recent_messages):
-                break  # the newest exchange stays, whatever its size
+                break
             if conversation.messages[index].role is not Role.TOOL:
                 begin = index
-        if len(runs) > MOST_RUNS:
-            begin = max(begin, runs[-KEPT_RUNS])
-        return begin if conversation.window < begin < end else None
+        return begin
 
     def compact(self, conversation: Conversation, context: ContextState, index: int) -> Compaction:
         """The compaction that needs no model."""

@@ -9,6 +9,7 @@
     ├── ModelError                    one attempt to get a reply failed
     │   ├── ModelUnavailable          worth another attempt: 429, 5xx, connection, time-out, unreadable reply
     │   └── ModelRefusedRequest       not worth another attempt: 400, 401, 403, 404
+    │       └── ContextExceeded       longer than the model can read: worth one with fewer messages
     ├── ToolError                     raised inside a tool: its text is what the model reads
     │   ├── InvalidArguments          the model's arguments do not fit the tool's schema
     │   ├── ToolTimeout               it took longer than its `timeout`
@@ -87,6 +88,10 @@ class ModelUnavailable(ModelError):
 
 class ModelRefusedRequest(ModelError):
     """Not worth another attempt with the same request: 400, 401, 403, 404 and their like."""
+
+
+class ContextExceeded(ModelRefusedRequest):
+    """The request is longer than what the model can read: another attempt is worth it with fewer of the older messages."""
 
 
 class ToolError(PawlError):

@@ -6,7 +6,7 @@ The end of a model call, of a tool, of a wait for a person, or of the run itself
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.aside import ResultReader, read_on
 from agent.budget import NO_USAGE, Breach, Reservation, Usage
@@ -14,7 +14,7 @@ from agent.context_window import Compaction
 from agent.dialects.base import Calls, Declined, Reading, Unusable
 from agent.dialects.base import Final as FinalText
 from agent.dialects.calls import CUT_OFF, read_calls
-from agent.errors import InvalidArguments, ModelError, ModelUnavailable, UnrenderableResult
+from agent.errors import ContextExceeded, InvalidArguments, ModelError, ModelUnavailable, UnrenderableResult
 from agent.events import (
     ContextCompacted,
     Event,
@@ -32,6 +32,7 @@ from agent.events import (
 from agent.intents import AskModel, Summarise
 from agent.messages import INTERRUPTED, ToolCall
 from agent.models.base import ModelReply, Price, RawToolCall
+from agent.models.finish_reasons import FinishKind, finish_kind
 from agent.program import Program, unknown_tool
 from agent.redaction import redact
 from agent.requests import doubt
@@ -39,15 +40,31 @@ from agent.state import Exchange, Mark, OpenCall, RunState
 from agent.text import bounded, well_formed
 from agent.tokens import estimate
 
-RETRY_BASE_MS: Final = 500
-RETRY_CAP_MS: Final = 30_000
 RETRY_AFTER_CAP_MS: Final = 3_600_000
+RATE_LIMITED: Final = 429
 PARTIAL_LIMIT: Final = 64_000
 
 RESULT_LIMIT: Final = 1_000_000
 """Bytes of a result, or of a reply, as JSON."""
 
+TOO_LONG: Final = (
+    "even with the newest messages only the request is longer than the model can read; give the agent "
+    "context=ContextManager(max_tokens=...) below that, or a model that reads more. "
+)
 TOO_LARGE: Final = "Your reply was too large to be kept. Say it in less."
+
+
+class _Backoff(NamedTuple):
+    """The own waits between attempts, in milliseconds: the first, how many times as long each next one is, and the longest."""
+
+    first: int
+    growth: int
+    longest: int
+
+
+_SHORT: Final = _Backoff(500, 2, 30_000)
+_LONG: Final = _Backoff(1_000, 4, 60_000)
+"""For a rate limit: most are by the minute, and six attempts last longer than that, however they are spread."""
 
 
 def exceeded(state: RunState, breach: Breach) -> RunBudgetExceeded:
@@ -64,7 +81,22 @@ def partial(state: RunState) -> str | None:
 def reply_events(
     state: RunState, program: Program, asked: AskModel, reply: ModelReply, *, ms: int, active_ms: int
 ) -> list[Event]:
-    """What a reply means: the reply itself, the answers to calls that cannot be executed, and the end where it is one."""
+    """What a reply means: the reply itself, the answers to calls that cannot be executed, and the end where it is one. One that
+    was cut since the model's context is full makes room for the next."""
+    events = _reply_events(state, program, asked, reply, ms=ms, active_ms=active_ms)
+    if _says_full(reply.finish_reason) and not isinstance(events[-1], RunCompleted | RunFailed):
+        events += _halved(state, program, active_ms=active_ms)
+    return events
+
+
+def _says_full(finish_reason: str | None) -> bool:
+    """Whether it was the model's context that cut a reply, and not its output limit."""
+    return finish_kind(finish_reason) is FinishKind.LENGTH and "context" in (finish_reason or "").lower()
+
+
+def _reply_events(
+    state: RunState, program: Program, asked: AskModel, reply: ModelReply, *, ms: int, active_ms: int
+) -> list[Event]:
     reading = _for_validators(program.dialect.read(reply, program, asked.asking), program, asked.asking.step)
     calls = _distinct(reading.calls, state, asked.asking.step) if isinstance(reading, Calls) else ()
     usage = _usage_of(reply, asked, program.model.price)
@@ -108,6 +140,16 @@ def compacted_event(
     )
 
 
+def _halved(state: RunState, program: Program, *, active_ms: int) -> list[Event]:
+    """The older half of the window leaves it, for the model can read less than was thought; nothing where only the newest
+    exchange is left. No model is asked: it has just shown that it cannot read this much."""
+    index = program.context.halved(state.conversation)
+    if index is None:
+        return []
+    compaction = program.context.compact(state.conversation, state.context, index)
+    return [compacted_event(state, compaction, active_ms=active_ms)]
+
+
 def summary_events(
     state: RunState, program: Program, asked: Summarise, reply: ModelReply, *, ms: int, active_ms: int
 ) -> list[Event]:
@@ -126,7 +168,8 @@ def summary_events(
 def failure_events(
     state: RunState, program: Program, asked: AskModel, error: ModelError, *, jitter: float, ms: int, active_ms: int
 ) -> list[Event]:
-    """What a failed attempt means: a later attempt, or the end. Where no summary can be had the free one serves.
+    """What a failed attempt means: a later attempt, or the end. Where no summary can be had the free one serves, and where the
+    request was longer than the model can read, the next one is shorter: each time messages leave the window, so it ends.
 
     Args:
         jitter: A number from 0 to 1 that spreads the attempts of many runs.
@@ -134,6 +177,8 @@ def failure_events(
     retryable = isinstance(error, ModelUnavailable)
     attempt = state.head.attempts + 1
     retry_ms = _retry_ms(error, attempt, jitter) if retryable and attempt < program.max_attempts else None
+    too_long = isinstance(error, ContextExceeded) and not isinstance(asked, Summarise)
+    shorter = _halved(state, program, active_ms=active_ms) if too_long else []
     reason = "model_unavailable" if retryable else "model_refused_request"
     said = bounded(redact(well_formed(str(error))), 1000)
     failed = ModelFailed(
@@ -141,17 +186,18 @@ def failure_events(
         error=said,
         reason=reason,
         usage=asked.reservation.as_usage() if error.billed else Usage(),
-        retry_ms=retry_ms,
+        retry_ms=0 if shorter else retry_ms,
         ms=ms,
         active_ms=active_ms,
     )
-    if retry_ms is not None:
-        return [failed]
+    if failed.retry_ms is not None:
+        return [failed, *shorter]
     if isinstance(asked, Summarise):
         compaction = program.context.compact(state.conversation, state.context, asked.index)
         return [failed, compacted_event(state, compaction, active_ms=active_ms)]
     words = f"no reply from {program.model.name} after {attempt} attempts: " if retryable else f"{program.model.name}: "
-    return [failed, RunFailed(reason=reason, error=words + said, partial=partial(state))]
+    error_words = words + (TOO_LONG if too_long else "") + said
+    return [failed, RunFailed(reason=reason, error=error_words, partial=partial(state))]
 
 
 def lost_call_events(
@@ -323,17 +369,20 @@ def _distinct(calls: tuple[ToolCall, ...], state: RunState, step: int) -> tuple[
 
 
 def _usage_of(reply: ModelReply, asked: AskModel, price: Price | None) -> Usage:
-    """What a reply is charged. Tokens that the server did not report are estimated, and marked as such."""
+    """What a reply is charged. Tokens that the server did not report are estimated, and marked as such: some servers report 0
+    for what they did not count. So is a cost of 0, where the price says otherwise: who pays the provider reports none."""
     input_tokens, output_tokens, estimated = reply.input_tokens, reply.output_tokens, 0
-    if input_tokens is None:
+    arguments = "".join(str(call.arguments) for call in reply.tool_calls)
+    written = (reply.content or "") + (reply.reasoning or "") + arguments
+    is_empty = not (written or reply.tool_calls or reply.refusal)
+    if not input_tokens:
         input_tokens = asked.reservation.input_tokens
         estimated += input_tokens
-    if output_tokens is None:
-        arguments = "".join(str(call.arguments) for call in reply.tool_calls)
-        output_tokens = estimate((reply.content or "") + (reply.reasoning or "") + arguments) + 1
+    if output_tokens is None or (output_tokens == 0 and not is_empty):
+        output_tokens = estimate(written) + 1
         estimated += output_tokens
     cost = reply.cost
-    if cost is None and price is not None:
+    if not cost and price is not None:
         cost = price.cost(input_tokens, output_tokens)
     return Usage(
         model_calls=1,
@@ -346,8 +395,9 @@ def _usage_of(reply: ModelReply, asked: AskModel, price: Price | None) -> Usage:
 
 
 def _retry_ms(error: ModelError, attempt: int, jitter: float) -> int:
-    """Milliseconds until the next attempt: what the server asked for, else twice as long each time, spread by half."""
+    """Milliseconds until the next attempt: what the server asked for, and not less than the own wait, which is longer each time
+    and spread by half."""
     asked = error.retry_after if isinstance(error, ModelUnavailable) else None
-    if asked is not None:
-        return int(min(max(asked, 0.0) * 1000, RETRY_AFTER_CAP_MS))
-    return int(min(RETRY_BASE_MS * 2 ** (attempt - 1), RETRY_CAP_MS) * (0.5 + jitter / 2))
+    backoff = _LONG if error.status == RATE_LIMITED else _SHORT
+    own = min(backoff.first * backoff.growth ** (attempt - 1), backoff.longest) * (0.5 + jitter / 2)
+    return int(min(max(own, (asked or 0.0) * 1000), RETRY_AFTER_CAP_MS))

@@ -91,6 +91,7 @@ def _asking(state: RunState, program: Program, run_id: str, elapsed: Elapsed, re
         max_tokens=reserved.output_tokens,
         timeout=_time_left(program.model_timeout, state, elapsed),
         last=reserved.last,
+        reminded=state.head.unusable > 0,
         note=budget_note(state, elapsed),
     )
 

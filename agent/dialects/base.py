@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from agent.dialects.templates import without_end_of_turn, without_reasoning
 from agent.events import FailureReason
 from agent.messages import Message, Role, ToolCall
 from agent.models.base import ModelReply, ModelRequest
+from agent.text import well_formed
 from agent.values import value
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Asking:
 
     Attributes:
         last: Only the exit is offered: the budget allows no other call.
+        reminded: The reply before could not be used, and the model was told so.
         note: A word on what is left of the budget, or None.
         timeout: Seconds for the attempt.
     """
@@ -68,6 +71,7 @@ class Asking:
     max_tokens: int
     timeout: float
     last: bool = False
+    reminded: bool = False
     note: str | None = None
 
 
@@ -90,6 +94,11 @@ class Dialect(Protocol):
     def overhead(self, program: "Program") -> int:
         """Estimated tokens of what every request carries beside the messages: instruction and tools."""
         ...
+
+
+def text_of(reply: ModelReply) -> str:
+    """What a reply says. Every dialect takes it from here, so that no thought is ever executed or shown as an answer."""
+    return without_end_of_turn(without_reasoning(well_formed(reply.content or ""))[0])
 
 
 def joined(instruction: Message, messages: Sequence[Message]) -> list[Message]:

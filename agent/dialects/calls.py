@@ -96,7 +96,7 @@ def _parsed(text: str, *, may_be_cut: bool) -> Mapping[str, object]:
         raise _UnusableArgumentsError(
             _not_executed("The arguments hold a number or a nesting too large to read")
         ) from error
-    if value is None:
+    if value is None or value in ([], ""):  # a list or a text that is empty is how some servers write no arguments
         return {}
     if not isinstance(value, dict):
         raise _UnusableArgumentsError(_not_executed("The arguments are not a JSON object"))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, with_note
+from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, text_of, with_note
 from agent.dialects.calls import decode, read_calls
 from agent.dialects.forms import form_of
 from agent.dialects.tools import CUT, EMPTY, FILTERED
@@ -53,8 +53,7 @@ class JsonDialect:
         """The one call that the object says. A cut object is never half an answer, not even the last one."""
         if reply.refusal:
             return Declined(well_formed(reply.refusal))
-        text = well_formed(reply.content or "").strip()
-        kind = finish_kind(reply.finish_reason)
+        text, kind = text_of(reply), finish_kind(reply.finish_reason)
         if kind is FinishKind.FILTERED:
             return Declined(text or FILTERED)
         if not text:

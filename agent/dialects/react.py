@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent.dialects import react_text
-from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, with_note
+from agent.dialects.base import Asking, Calls, Declined, Reading, Unusable, joined, text_of, with_note
 from agent.dialects.base import Final as FinalText
 from agent.dialects.calls import read_calls
 from agent.dialects.react_text import Action, Answer, Unlabelled
-from agent.dialects.tools import CUT, read_text
+from agent.dialects.tools import CUT, read_spoiled, read_unfinished
 from agent.dialects.written_calls import written_calls
 from agent.messages import Message, Role
 from agent.models.base import ModelReply, ModelRequest, RawToolCall, ToolSpecification
@@ -60,23 +60,22 @@ class ReactDialect:
         """The first action, or the final answer; a reply without either is asked for again."""
         if reply.refusal:
             return Declined(well_formed(reply.refusal))
-        text = well_formed(reply.content or "").strip() or None
+        text, kind = text_of(reply), finish_kind(reply.finish_reason)
         if reply.tool_calls:
-            return Calls(read_calls(reply.tool_calls, step=asking.step, finish_reason=reply.finish_reason), text)
-        reading = read_text(text, reply.finish_reason, last=True)  # an action may be whole although the reply was cut
-        if not isinstance(reading, FinalText):
-            return reading
-        cut = finish_kind(reply.finish_reason) is FinishKind.LENGTH
-        match react_text.read(reading.text, program.registry.tools):
+            return _calls(reply.tool_calls, text, reply, asking)
+        spoiled = read_spoiled(text, kind)
+        if spoiled is not None:
+            return spoiled
+        cut = kind is FinishKind.LENGTH  # an action may be whole although the reply was cut
+        match react_text.read(text, program.registry.tools):
             case Action(thought=thought, name=name, arguments=None) if _takes_input(name, program):
                 kept = f"{thought}\nAction: {name}".strip()
                 return Unusable("cut_off", CUT, kept) if cut else Unusable("unusable_reply", NO_INPUT, kept)
             case Action(thought=thought, name=name, arguments=arguments):
                 return _calls([RawToolCall(name, arguments)], thought, reply, asking)
             case Answer(text=kept, answer=answer):
-                if cut and not asking.last:
-                    return Unusable("cut_off", CUT, kept)
-                return FinalText(kept, _plain(answer, program))
+                unfinished = None if asking.last else read_unfinished(kept, kind, asking)
+                return unfinished or FinalText(kept, _plain(answer, program))
             case Unlabelled(text=kept):
                 written = written_calls(kept, program.registry.tools)
                 if written is not None and written.calls:

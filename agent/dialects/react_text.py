@@ -55,6 +55,7 @@ class _Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class _Label:
     kind: _Kind
+    word: str
     start: int
     end: int
 
@@ -64,14 +65,15 @@ _BOLD: Final = "[*_`]{0,3}"
 _LABEL: Final = re.compile(
     rf"[ \t\u3000]*(?:#+[ \t]+)?{_BOLD}(?:{_WORDS})(?: ?#?\d+)?{_BOLD}[ \t]*[:：]{_BOLD}[ \t\u3000]*", re.IGNORECASE
 )
-_REASONING: Final = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)  # where no server took it out
 _FENCE: Final = "```"
-_CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|ervatio|ervation)?\s*\Z")
+_CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|ervatio|ervation)?\s*[:：]?\s*\Z")
 _BEFORE_VALUE: Final = re.compile(r"\s*(?:```[ \t]*\w*\s*|`)?")
 _FUNCTION_CALL: Final = re.compile(r"[*`\"'“]*(?P<name>[\w.-]+)[*`\"'”]*[ \t]*(?P<open>[(（\[{｛])\s*")
 _NOTHING: Final = re.compile(r"(?:none|null|nil|n/?a|no|nothing|-+)(?!\w)|(?:无|無|没有|沒有|不需要)|\Z", re.IGNORECASE)
 _AROUND_NAME: Final = " \t\r*`\"'“”‘’「」[].。"
 _LONGEST_NAME: Final = 100
+_ON_THE_WAY: Final = frozenset({"thought", "observation", "思考", "观察", "觀察"})
+_ANSWER_WORDS: Final = frozenset({"final answer", "final_answer", "finalanswer", "最终答案", "最終答案"})
 
 
 def read(text: str, tools: Collection[str]) -> Action | Answer | Unlabelled:
@@ -80,7 +82,7 @@ def read(text: str, tools: Collection[str]) -> Action | Answer | Unlabelled:
     Args:
         tools: The names of the tools that there are.
     """
-    text = _CUT_LABEL.sub("", _unwrapped(_REASONING.sub("", text)))
+    text = _CUT_LABEL.sub("", _unwrapped(text))
     labels = _labels(text)
     for index, label in enumerate(labels):
         match label.kind:
@@ -91,7 +93,7 @@ def read(text: str, tools: Collection[str]) -> Action | Answer | Unlabelled:
                 if action is not None:
                     return action
             case _Kind.ANSWER:
-                return _action_after_all(text, labels, index, tools) or _answer(text, labels, index)
+                return _action_after_all(text, labels, index, tools) or _answer(text, labels, index, tools)
             case _Kind.THOUGHT | _Kind.INPUT:
                 pass
     return Unlabelled(text)
@@ -121,7 +123,8 @@ def _labels(text: str) -> list[_Label]:
     for line in text.split("\n"):
         found = None if fenced else _LABEL.match(line)
         if found is not None:
-            labels.append(_Label(_Kind[found.lastgroup or ""], start, start + found.end()))
+            kind = _Kind[found.lastgroup or ""]
+            labels.append(_Label(kind, found[kind.name].lower(), start, start + found.end()))
         if line.count(_FENCE) % 2:
             fenced = not fenced
         start += len(line) + 1
@@ -153,9 +156,11 @@ def _action_after_all(text: str, labels: Sequence[_Label], index: int, tools: Co
     return None
 
 
-def _answer(text: str, labels: Sequence[_Label], index: int) -> Answer | Unlabelled:
-    """The answer at a label. It may speak of actions; one that is none, a thought, an observation or another answer ends it."""
-    ends = (label.start for label in labels[index + 1 :] if _ends_an_answer(label, text))
+def _answer(text: str, labels: Sequence[_Label], index: int, tools: Collection[str]) -> Answer | Unlabelled:
+    """The answer at a label. It may have headings that read like labels: only where the model went on behind it does it end."""
+    behind = range(index + 1, len(labels))
+    last_turn = max((at for at in behind if _is_a_turn(text, labels, at, tools)), default=index)
+    ends = (labels[at].start for at in behind if _ends_an_answer(text, labels, at, last_turn))
     kept = text[: next(ends, len(text))].rstrip()
     answer = kept[labels[index].end :].strip()
     if answer.count("**") % 2:  # it was opened before the label
@@ -163,11 +168,27 @@ def _answer(text: str, labels: Sequence[_Label], index: int) -> Answer | Unlabel
     return Answer(kept, answer) if answer else Unlabelled(kept)
 
 
-def _ends_an_answer(label: _Label, text: str) -> bool:
+def _is_a_turn(text: str, labels: Sequence[_Label], at: int, tools: Collection[str]) -> bool:
+    """Whether a label is beyond doubt an action or another answer."""
+    label = labels[at]
     if label.kind is _Kind.ACTION:
-        line = text[label.end :].partition("\n")[0].strip(_AROUND_NAME)
-        return bool(line) and _NOTHING.fullmatch(line) is not None
-    return label.kind is not _Kind.INPUT
+        named = _named(text[label.end : _start_of(labels, at + 1, text)], tools)
+        return named is not None and named[0] in tools
+    return label.kind is _Kind.ANSWER and label.word in _ANSWER_WORDS
+
+
+def _ends_an_answer(text: str, labels: Sequence[_Label], at: int, last_turn: int) -> bool:
+    """Whether the model went on at a label: to a thought or an observation on the way to another turn, or to an action that is
+    none, with no words behind it that could belong to the answer."""
+    if labels[at].word in _ON_THE_WAY:
+        return at < last_turn
+    if labels[at].kind is not _Kind.ACTION:
+        return False
+    said = (text[labels[here].end : _start_of(labels, here + 1, text)] for here in range(at, len(labels)))
+    words = (part.strip(_AROUND_NAME + "\n") for part in said)
+    first = next(words)
+    is_none = bool(first) and _NOTHING.fullmatch(first) is not None
+    return is_none and (at < last_turn or all(map(_NOTHING.fullmatch, words)))
 
 
 def _named(written: str, tools: Collection[str]) -> tuple[str, str | Mapping[str, object] | None] | None:

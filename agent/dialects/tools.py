@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable, joined, with_note
+from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable, joined, text_of, with_note
 from agent.dialects.calls import read_calls
 from agent.dialects.written_calls import written_calls
 from agent.messages import Message
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 EMPTY = "Your reply was empty. Go on with the task: call a tool, or give your final answer."
 CUT = "Your reply was cut off by the output limit. Say it again, shorter."
 BROKEN = "Your reply broke off before its end. Say it again."
+UNFINISHED = "Your turn ended before it was finished. Go on with the task: call a tool, or give your final answer."
+NOT_CALLED = "Your reply announces a call but holds none, so that nothing was executed. Call the tool, or give your final answer."
 FILTERED = "The provider's filter held the reply back."
 MALFORMED = "Your tool call could not be read. Send it again, as valid JSON that fits the tool's schema."
 
@@ -43,39 +45,63 @@ class ToolsDialect:
         )
 
     def read(self, reply: ModelReply, program: "Program", asking: Asking) -> Reading:
-        """Calls where there are any, be they written into the text; else the text. An empty or cut one is asked for again."""
+        """Calls where there are any, be they written into the text; else the text, where the turn is finished."""
         if reply.refusal:
             return Declined(well_formed(reply.refusal))
-        text = well_formed(reply.content or "").strip() or None
+        text, kind = text_of(reply), finish_kind(reply.finish_reason)
         if reply.tool_calls:
-            return Calls(read_calls(reply.tool_calls, step=asking.step, finish_reason=reply.finish_reason), text)
-        reading = read_text(text, reply.finish_reason, last=asking.last)
-        written = written_calls(reading.text, program.registry.tools) if isinstance(reading, Final) else None
-        if written is None:
-            return reading
-        if not written.calls:
+            return Calls(
+                read_calls(reply.tool_calls, step=asking.step, finish_reason=reply.finish_reason), text or None
+            )
+        spoiled = read_spoiled(text, kind)
+        if spoiled is not None:
+            return spoiled
+        written = written_calls(text, program.registry.tools)
+        if written is not None and written.calls:
+            return Calls(read_calls(written.calls, step=asking.step, finish_reason=reply.finish_reason), written.before)
+        if written is not None and kind is not FinishKind.LENGTH:
             return Unusable("unusable_reply", MALFORMED, text)
-        return Calls(read_calls(written.calls, step=asking.step, finish_reason=reply.finish_reason), written.before)
+        unfinished = None if asking.last and written is None else read_unfinished(text, kind, asking)
+        return unfinished or Final(text, answer=text)
 
     def overhead(self, program: "Program") -> int:
         """The instruction and all tools."""
         return instruction_tokens(program)
 
 
-def read_text(text: str | None, finish_reason: str | None, *, last: bool) -> Reading:
-    """What a reply without calls means."""
-    kind = finish_kind(finish_reason)
-    if kind is FinishKind.FILTERED:
-        return Declined(text or FILTERED)
-    if kind is FinishKind.MALFORMED:
-        return Unusable("unusable_reply", MALFORMED, text)
-    if kind is FinishKind.FAILED:
-        return Unusable("unusable_reply", BROKEN, text)
-    if text is None:
-        return Unusable("cut_off", CUT) if kind is FinishKind.LENGTH else Unusable("empty_reply", EMPTY)
-    if kind is FinishKind.LENGTH and not last:
-        return Unusable("cut_off", CUT, text)
-    return Final(text, answer=text)
+def read_spoiled(text: str, kind: FinishKind) -> Declined | Unusable | None:
+    """What a reply means of which nothing can be used; None where something can."""
+    match kind:
+        case FinishKind.FILTERED:
+            return Declined(text or FILTERED)
+        case FinishKind.MALFORMED:
+            return Unusable("unusable_reply", MALFORMED, text or None)
+        case FinishKind.FAILED:
+            return Unusable("unusable_reply", BROKEN, text or None)
+        case _ if text:
+            return None
+        case FinishKind.LENGTH:
+            return Unusable("cut_off", CUT)
+        case _:
+            return Unusable("empty_reply", EMPTY)
+
+
+def read_unfinished(text: str, kind: FinishKind, asking: Asking) -> Unusable | None:
+    """What a text means that would be the answer had the model been done with it; None where it was.
+
+    A word that is not known here may be the one by which this server always ends a turn: it is asked about once.
+    """
+    match kind:
+        case FinishKind.LENGTH:
+            return Unusable("cut_off", CUT, text)
+        case FinishKind.TOOL_CALLS:
+            return Unusable("unusable_reply", NOT_CALLED, text)
+        case FinishKind.PAUSED:
+            return Unusable("unusable_reply", UNFINISHED, text)
+        case FinishKind.UNKNOWN if not asking.reminded:
+            return Unusable("unusable_reply", UNFINISHED, text)
+        case _:
+            return None
 
 
 def instruction_tokens(program: "Program") -> int:

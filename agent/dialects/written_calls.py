@@ -4,30 +4,32 @@ Markup of a call around JSON, or nothing but JSON, is a call where it names a to
 one cannot be read, and never becomes an answer. What stands in code is quoted: it is neither.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from agent.dialects import call_markup
+from agent.dialects.call_markup import Mark
 from agent.dialects.loose_json import OPENING, read_value
 from agent.models.base import RawToolCall
 
-_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
-_CODE_OR_TAG: Final = re.compile(
-    _CODE.pattern + r"|(?P<tag><(?:tool_calls?|function_calls?)>|\[TOOL_CALLS\]|<｜tool▁calls?▁begin｜>"
-    r"|<\|(?:python_tag|python_start|tool_calls?(?:_begin)?)\|>|<function=(?P<name>[^<>\s]{1,64})>)",
-    re.DOTALL,
-)
-_FIRST_OBJECT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_BROKEN_CALL: Final = re.compile(
-    r"""(?:\{\s*["'](?:tool|function)_calls?["']\s*:)?"""
-    r"""[\[\s]*\{\s*["'](?:name|tool|action)["']\s*:\s*["'](?P<name>[^"']{1,64})["']"""
-)
-_KEYS: Final = (("name", "arguments"), ("name", "parameters"), ("tool", "arguments"), ("action", "action_input"))
-_BESIDE: Final = frozenset({"id", "type"})
+_NAME_KEYS: Final = ("name", "tool", "tool_name", "function", "function_name", "action")
+_ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input")
+_BESIDE: Final = frozenset({"id", "type", "index", "call_id", "tool_call_id"})
 _WRAPPERS: Final = frozenset({"tool_calls", "tool_call", "function_calls", "function_call"})
 _BESIDE_WRAPPED: Final = frozenset({"role", "content"})
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+_PYTHON: Final = re.compile(r"[\[\s]*(?P<name>[\w.-]{1,64})\(\s*(?:\w+\s*=.*)?\)[\]\s]*", re.DOTALL)
+_FIRST_OBJECT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_BROKEN_CALL: Final = re.compile(
+    r"""(?:\{\s*["'](?:tool|function)_calls?["']\s*:)?[\[\s]*\{"""
+    r"""(?:\s*["']\w{1,20}["']\s*:\s*(?:["'][^"'\n]{0,64}["']|null)\s*,){0,4}"""
+    rf"""\s*["'](?:{"|".join(_NAME_KEYS)})["']\s*:\s*["'](?P<name>[^"']{{1,64}})["']"""
+)
 _BETWEEN: Final = re.compile(r"[\s;,]*")
+_FENCE_END: Final = re.compile(r"\s*```")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,66 +47,67 @@ def written_calls(text: str, tools: Collection[str]) -> WrittenCalls | None:
         tools: The names of the tools that there are.
     """
     calls: list[RawToolCall] = []
-    tag = _next_tag(text, 0)
-    if tag is None:
+    mark = _next_mark(text, 0, tools)
+    if mark is None:
         return _without_markup(text, tools)
-    before = text[: tag.start()].strip() or None
-    while tag is not None:
-        found, end = _calls_at(text, tag.end(), tag["name"], tools)
+    before = text[: mark.start].strip() or None
+    while mark is not None:
+        found, end = _calls_at(text, mark.end, mark.tool, tools) if mark.is_sure else ([], mark.end)
+        fence = _FENCE_END.match(text, end) if mark.is_fenced else None
         if not found:
             return WrittenCalls((), before)
         calls += found
-        tag = _next_tag(text, end)
+        mark = _next_mark(text, fence.end() if fence else end, tools)
     return WrittenCalls(tuple(calls), before)
 
 
 def call_of(value: object, tools: Collection[str]) -> RawToolCall | None:
-    """The call that an object is: the name of a tool, its arguments, and nothing else that matters."""
+    """The call that an object is: the name of a tool, its arguments if there are any, and nothing else that matters."""
     if not isinstance(value, Mapping):
         return None
     fields = cast("Mapping[str, object]", value)
     function = fields.get("function")
     if isinstance(function, Mapping):
         fields = cast("Mapping[str, object]", function)
-    for name_key, arguments_key in _KEYS:
-        name, arguments = fields.get(name_key), fields.get(arguments_key)
-        if set(fields) - _BESIDE == {name_key, arguments_key} and isinstance(name, str) and name in tools:
-            if isinstance(arguments, str):
-                return RawToolCall(name, arguments)
-            if isinstance(arguments, Mapping):
-                return RawToolCall(name, cast("Mapping[str, object]", arguments))
-    return None
+    named = [key for key in _NAME_KEYS if key in fields]
+    given = [key for key in _ARGUMENT_KEYS if key in fields]
+    name = fields[named[0]] if len(named) == 1 and len(given) <= 1 else None
+    if not isinstance(name, str) or name not in tools or set(fields) - _BESIDE - {*named, *given}:
+        return None
+    arguments = fields[given[0]] if given else None
+    if arguments is None or isinstance(arguments, str):
+        return RawToolCall(name, arguments or {})
+    if isinstance(arguments, Mapping):
+        return RawToolCall(name, cast("Mapping[str, object]", arguments))
+    return RawToolCall(name, json.dumps(arguments))  # which the reading of calls refuses, unless it is empty
 
 
-def _next_tag(text: str, start: int) -> re.Match[str] | None:
-    """The next tag outside of code. Within a line, one counts only where a call follows it."""
-    for found in _CODE_OR_TAG.finditer(text, start):
-        if found["tag"] is None:
-            continue
-        line_before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        follows = _skipping(text, found.end())
-        if not line_before.strip() or text[follows : follows + 1] in {"", "<", *OPENING}:
-            return found
-    return None
+def _next_mark(text: str, start: int, tools: Collection[str]) -> Mark | None:
+    """The next markup outside of code that begins a call. What only speaks of markup calls no tool that there is."""
+    return next((mark for mark in call_markup.marks(text, start, tools) if _calls_a_tool(text, mark, tools)), None)
+
+
+def _calls_a_tool(text: str, mark: Mark, tools: Collection[str]) -> bool:
+    return mark.is_call or _resembles_a_call(text, mark.end, tools)
 
 
 def _calls_at(text: str, start: int, name: str | None, tools: Collection[str]) -> tuple[list[RawToolCall], int]:
     """The calls that stand one behind the other from a place on, and where they end; none where one cannot be read.
 
     Args:
-        name: The tool, where the markup names it and only the arguments follow.
+        name: The tool, where the markup names it and only its arguments follow.
     """
     calls: list[RawToolCall] = []
     end = _skipping(text, start)
-    while text[end : end + 1] in set(OPENING):
+    while text[end : end + 1] in set(OPENING) and not call_markup.begins_at(text, end):
         try:
             value, end = read_value(text, end)
         except (ValueError, RecursionError):
             return [], end
-        said = {"name": name, "arguments": value} if name else value
-        for item in _items(said):
+        said = [{"name": name, "arguments": value}] if name else _items(value)
+        for item in said:
             call = call_of(item, tools)
-            if call is None:
+            if call is None or (name and calls):
                 return [], end
             calls.append(call)
         end = _skipping(text, end)
@@ -116,6 +119,9 @@ def _without_markup(text: str, tools: Collection[str]) -> WrittenCalls | None:
     calls, end = _calls_at(text, 0, None, tools)
     if calls and end == len(text):
         return WrittenCalls(tuple(calls))
+    python = _PYTHON.fullmatch(text)
+    if python is not None and python["name"] in tools:
+        return WrittenCalls(())
     begin = _FIRST_OBJECT.search(_CODE.sub(lambda code: " " * len(code[0]), text))
     if begin is None or not _resembles_a_call(text, begin.end(), tools):
         return None

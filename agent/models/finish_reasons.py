@@ -27,29 +27,41 @@ class FinishKind(StrEnum):
     MALFORMED = "malformed"
     """The model wrote a tool call that the server itself could not read."""
 
+    PAUSED = "paused"
+    """The model is to go on."""
+
     UNKNOWN = "unknown"
     """A word that is not known here: the turn is not taken for finished."""
 
 
-_WORDS: Final[dict[FinishKind, str]] = {
-    FinishKind.STOP: "stop eos eos_token end end_turn stop_sequence stop_token complete completed done finish finished",
-    FinishKind.LENGTH: "length max_tokens max_output_tokens model_length model_context_window_exceeded token_limit",
-    FinishKind.TOOL_CALLS: "tool_calls tool_call tool_use function_call",
-    FinishKind.FILTERED: "content_filter content_filtered sensitive safety refusal recitation guardrail_intervened "
-    "blocklist prohibited_content spii blocked image_safety",
-    FinishKind.FAILED: "error network_error server_error failed abort aborted cancelled timeout overloaded "
-    "insufficient_system_resource",
-    FinishKind.MALFORMED: "malformed_function_call unexpected_tool_call",
-}
-_KIND_OF: Final = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_STOP: Final = re.compile(
+    r"(?:(?:stop|eos|eot|end)(?:_(?:turn|sequence|token|string|word|criteria|id|found|reached))*|end_?of_?\w+|im_end"
+    r"|stopped|completed?|done|finish(?:ed)?|success|succeeded|normal|ok|none|null|unspecified)?"
+)
+_PARTS: Final = (
+    (FinishKind.MALFORMED, re.compile(r"malformed|function_call_filter|(?:unexpected|invalid)_(?:tool|function)_call")),
+    (FinishKind.LENGTH, re.compile(r"length|max_(?:\w+_)?tokens?|token_limit|context_(?:window|limit)")),
+    (
+        FinishKind.FILTERED,
+        re.compile(r"filter|safety|sensitive|refus|recitation|guardrail|blocklist|blocked|prohibited|spii|moderation"),
+    ),
+    (
+        FinishKind.FAILED,
+        re.compile(
+            r"error|fail|abort|cancel|time[d_]*out|overload|insufficient|interrupt|unavailable|rate_limit|disconnect"
+        ),
+    ),
+    (FinishKind.TOOL_CALLS, re.compile(r"tool_call|tool_use|function_call")),
+    (FinishKind.PAUSED, re.compile(r"pause|incomplete|unfinished|in_progress|partial")),
+)
+"""By which parts of words the kinds are known; the first that occurs counts. A finished turn is known by the whole word alone."""
 
 
 @lru_cache(maxsize=256)  # two or three words, at every step
 def finish_kind(reason: str | None) -> FinishKind:
     """The kind of a finish reason, whatever its spelling; never fails."""
     word = re.sub(r"[\W_]+", "_", reason or "").strip("_").lower()
-    if not word:
+    word = re.sub(r"^(?:finish|stop)_?reason_", "", word)
+    if _STOP.fullmatch(word):
         return FinishKind.STOP
-    if "malformed" in word:
-        return FinishKind.MALFORMED
-    return _KIND_OF.get(word, FinishKind.UNKNOWN)
+    return next((kind for kind, part in _PARTS if part.search(word)), FinishKind.UNKNOWN)

@@ -13,7 +13,7 @@ from agent.errors import ModelError, ModelUnavailable
 from agent.models.base import ModelReply, ModelRequest, Price
 from agent.models.connections import Connections, Response, Sending
 from agent.models.offline import refuse_if_forbidden
-from agent.models.openai_errors import error_inside, error_of_status, is_about_turns, unreadable
+from agent.models.openai_errors import failure_inside, failure_of_status, is_about_turns, unreadable
 from agent.models.openai_reply import read_reply
 from agent.models.openai_request import SchemaForm, request_bytes
 from agent.models.server_address import base_url_of, server_address
@@ -157,13 +157,13 @@ class OpenAIModel:
 def _outcome(response: Response, *, origin: str, now: datetime) -> ModelReply | ModelError:
     status, headers = response.status, response.headers
     if not 200 <= status < 300:
-        return error_of_status(status, headers, response.body, now)
+        return failure_of_status(status, headers, response.body, now)
     try:
-        body = mapping(parsed(response.body))
+        body = parsed(response.body)
     except ValueError:
         return unreadable(status, headers, response.body)
     return (
-        error_inside(body, headers, now)
-        or read_reply(body, origin=origin)
+        failure_inside(body, headers, now)
+        or read_reply(mapping(body), origin=origin)
         or unreadable(status, headers, response.body)
     )

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
-from agent.errors import ModelError, ModelRefusedRequest, ModelUnavailable
+from agent.errors import ContextExceeded, ModelError, ModelRefusedRequest, ModelUnavailable
+from agent.models.base import ModelReply
 from agent.models.retry_after import retry_after
 from agent.models.untrusted import items, mapping, parsed, text
 from agent.redaction import redact
@@ -15,21 +17,53 @@ _LONGEST_MESSAGE: Final = 500
 _LONGEST_PREVIEW: Final = 200
 _LONGEST_READ: Final = 20_000
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+# Of bodies that have a code whatever happened.
+_CODES_OF_SUCCESS: Final = (0, 200, "0", "200")
+
 _TEMPORARY_REFUSALS: Final = frozenset({408, 409, 425, 429})
 
 # A gateway gave up on an answer that may have been made behind it.
 _BILLABLE: Final = frozenset({502, 504, 520, 524})
 
+# Of the words that servers use in place of a status, without what joins them; the first that is found counts.
 _STATUS_OF_WORD: Final = (
-    ("rate_limit", 429),
+    ("contextlength", 400),
+    ("contextwindow", 400),
+    ("ratelimit", 429),
     ("quota", 429),
+    ("resourceexhausted", 429),
+    ("toomanyrequests", 429),
     ("overloaded", 503),
-    ("authentication", 401),
+    ("unavailable", 503),
+    ("authentic", 401),
+    ("unauthorized", 401),
+    ("apikey", 401),
     ("permission", 403),
-    ("not_found", 404),
+    ("notfound", 404),
     ("invalid", 400),
+    ("badrequest", 400),
 )
 _UNKNOWN_STATUS: Final = 500
+
+# What the model wrote is at fault, and not the request: the server could not read it as a call, or as the JSON that it had to be.
+_ABOUT_THE_CALL: Final = re.compile(
+    r"tool_use_failed|json_validate_failed|output_parse_failed"
+    r"|failed to call a function|tool call validation failed|\bpars(e|ing) (the )?tool call",
+    re.IGNORECASE,
+)
+
+_TOO_LONG_BY_CODE: Final = re.compile(r"context_?(length|window|size)", re.IGNORECASE)
+_TOO_LONG: Final = re.compile(
+    r"context (length|window|size|limit)|\b(prompt|input|request)s?\b.{0,40}\btoo (long|large)|too many (\w+ )?tokens"
+    r"|exceed\w* (the )?(max\w* (number of tokens|length)|model token limit)|reduce the length|range of input length",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAY_BE_TOO_LONG: Final = frozenset({400, 422})
+_PAYLOAD_TOO_LARGE: Final = 413
+_RATE_LIMITED: Final = 429
+_LARGER_THAN_THE_RATE: Final = "request too large"
 
 # Servers whose chat template raises answer 500.
 _REFUSALS_OF_TURNS: Final = frozenset({400, 422, 500})
@@ -41,8 +75,8 @@ _ABOUT_TURNS: Final = re.compile(
 )
 
 
-def error_of_status(status: int, headers: Mapping[str, str], data: bytes, now: datetime) -> ModelError:
-    """The error that an answer with this status means.
+def failure_of_status(status: int, headers: Mapping[str, str], data: bytes, now: datetime) -> ModelError | ModelReply:
+    """What an answer with this status means: an error, or a reply of which nothing can be used.
 
     Args:
         status: Of the response; anything but a success.
@@ -51,20 +85,22 @@ def error_of_status(status: int, headers: Mapping[str, str], data: bytes, now: d
         now: The time with its zone, for `Retry-After`.
     """
     if 300 <= status < 400:
-        return _error(status, f"a redirect to {headers.get('location')}; set the base URL accordingly", headers, now)
+        said = f"a redirect to {headers.get('location')}; set the base URL accordingly"
+        return _failure(status, _NOTHING, said, headers, now)
     try:
-        said = _message(parsed(data))
+        error = _error_in(parsed(data)) or _NOTHING
     except ValueError:
-        said = None
-    return _error(status, said or f"bad response from the model server: {_seen(headers, data)}", headers, now)
+        error = _NOTHING
+    said = _message(error) or f"bad response from the model server: {_seen(headers, data)}"
+    return _failure(status, error, said, headers, now)
 
 
-def error_inside(body: Mapping[str, object], headers: Mapping[str, str], now: datetime) -> ModelError | None:
-    """The error that a body holds although its status was a success; None if it holds none."""
-    error = body.get("error")
-    if not error:
+def failure_inside(body: object, headers: Mapping[str, str], now: datetime) -> ModelError | ModelReply | None:
+    """What a body means that holds an error although its status was a success; None if it holds none."""
+    error = _error_in(body)
+    if error is None:
         return None
-    return _error(_status(error), _message(body) or "it did not say why", headers, now)
+    return _failure(_status(error), error, _message(error) or "it did not say why", headers, now)
 
 
 def unreadable(status: int, headers: Mapping[str, str], data: bytes) -> ModelUnavailable:
@@ -75,32 +111,69 @@ def unreadable(status: int, headers: Mapping[str, str], data: bytes) -> ModelUna
 
 def is_about_turns(error: ModelError) -> bool:
     """Whether a server refused a request for the shape of its history: roles, empty contents, ids of calls."""
-    return error.status in _REFUSALS_OF_TURNS and _ABOUT_TURNS.search(str(error)) is not None
+    about_turns = error.status in _REFUSALS_OF_TURNS and not isinstance(error, ContextExceeded)
+    return about_turns and _ABOUT_TURNS.search(str(error)) is not None
 
 
-def _error(status: int, said: str, headers: Mapping[str, str], now: datetime) -> ModelError:
-    message = f"The model server answered {status}: {bounded(redact(bounded(said, _LONGEST_READ)), _LONGEST_MESSAGE)}"
+def _failure(
+    status: int, error: Mapping[str, object], said: str, headers: Mapping[str, str], now: datetime
+) -> ModelError | ModelReply:
+    shown = bounded(redact(bounded(said, _LONGEST_READ)), _LONGEST_MESSAGE)
+    code = f"{error.get('code')} {error.get('type')}"
+    if "failed_generation" in error or _ABOUT_THE_CALL.search(f"{code} {shown}"):
+        return ModelReply(finish_reason=f"malformed_function_call: {shown}")
+    message = f"The model server answered {status}: {shown}"
+    if _is_too_long(status, code, shown):
+        return ContextExceeded(message, status=status)
     if status < 500 and status not in _TEMPORARY_REFUSALS:
         return ModelRefusedRequest(message, status=status)
-    wait = retry_after(headers, now)
+    wait = retry_after(headers, now, error)
     return ModelUnavailable(message, status=status, billed=status in _BILLABLE, retry_after=wait)
 
 
-def _message(body: object) -> str | None:
-    """Servers write `{"error": {"message": …}}`, `{"error": …}`, `{"message": …}`, `{"detail": …}` or a list of one."""
-    body = next(iter(items(body)), body)
-    error = mapping(body).get("error", body)
-    fields = mapping(error)
-    return text(error) or text(fields.get("message")) or text(fields.get("detail"))
+def _is_too_long(status: int, code: str, said: str) -> bool:
+    """Whether a request was refused for its length alone, so that a shorter one may be answered."""
+    if status == _PAYLOAD_TOO_LARGE or _TOO_LONG_BY_CODE.search(code):
+        return True
+    if status == _RATE_LIMITED:  # no wait helps a request that has more tokens than a whole minute
+        return _LARGER_THAN_THE_RATE in said.lower()
+    return status in _MAY_BE_TOO_LONG and _TOO_LONG.search(said) is not None
 
 
-def _status(error: object) -> int:
+def _error_in(body: object) -> Mapping[str, object] | None:
+    """The error that a body holds, as an object: `error` of the body or of its choice, the first of `errors`, or the body itself
+    where it has no choices. A list of one stands for that one."""
+    fields = mapping(next(iter(items(body)), body))
+    choices = items(fields.get("choices"))
+    for error in (fields.get("error"), *(mapping(choice).get("error") for choice in choices[:1])):
+        if isinstance(error, str) and error:
+            words = [error, text(fields.get("message"))]
+            return {**fields, "message": ": ".join(word for word in words if word)}
+        if any(mapping(error).values()):
+            return mapping(error)
+    if choices:
+        return None
+    first = mapping(next(iter(items(fields.get("errors"))), None))
+    if first:
+        return first
+    says_why = _message(fields) or fields.get("code")
+    return fields if says_why and fields.get("code") not in _CODES_OF_SUCCESS else None
+
+
+def _message(error: Mapping[str, object]) -> str | None:
+    """What an error says: servers write `message`, `msg` or `detail`, and routers in `raw` what the server behind them said."""
+    said = next((found for name in ("message", "msg", "detail") if (found := text(error.get(name)))), None)
+    behind = text(mapping(error.get("metadata")).get("raw"))
+    return f"{said}: {behind}" if said and behind else said or behind
+
+
+def _status(error: Mapping[str, object]) -> int:
     """The HTTP status that an error inside a success stands for, by its code or by the words it uses."""
-    fields = mapping(error)
-    code = str(fields.get("code") or fields.get("status") or "")
-    if re.fullmatch(r"[45]\d\d", code):
-        return int(code)
-    words = f"{code} {fields.get('type') or ''}".lower()
+    codes = [str(error.get(name) or "") for name in ("code", "status", "status_code")]
+    for code in codes:
+        if re.fullmatch(r"[45]\d\d", code):
+            return int(code)
+    words = re.sub(r"[\W_]", "", f"{codes} {error.get('type') or ''}").lower()
     return next((status for word, status in _STATUS_OF_WORD if word in words), _UNKNOWN_STATUS)
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+from agent.dialects.templates import without_reasoning
 from agent.models.base import ModelReply, RawToolCall
 from agent.models.untrusted import amount, count, items, mapping, text
 from agent.prices import nano
@@ -17,7 +18,7 @@ _log: Final = logging.getLogger(__name__)
 
 # Some servers refuse a turn that called tools unless they get their own thoughts back with it, unchanged.
 _RETURNED_FIELDS: Final = ("reasoning_content", "reasoning_details", "thinking_blocks")
-_KNOWN_CALL_FIELDS: Final = frozenset({"id", "type", "index", "function"})
+_KNOWN_CALL_FIELDS: Final = frozenset({"id", "type", "index", "function", "name", "arguments", "input"})
 
 
 def read_reply(body: Mapping[str, object], *, origin: str) -> ModelReply | None:
@@ -32,17 +33,22 @@ def read_reply(body: Mapping[str, object], *, origin: str) -> ModelReply | None:
         return None
     message = mapping(choice.get("message"))
     answer = _Content(message.get("content"))
-    calls = _calls(message)
+    said, thoughts = without_reasoning(answer.text)
+    calls = _calls(message) or answer.calls
     usage = mapping(body.get("usage"))
     finish_reason = choice.get("finish_reason")
     return ModelReply(
-        content=answer.text,
+        content=said or None,
         tool_calls=[_raw_call(call) for call in calls],
         finish_reason=None if finish_reason is None else str(finish_reason),
         input_tokens=count(usage.get("prompt_tokens")),
         output_tokens=count(usage.get("completion_tokens")),
-        reasoning=text(message.get("reasoning_content")) or text(message.get("reasoning")) or answer.thoughts,
-        refusal=text(message.get("refusal")) or answer.refusal,
+        reasoning=text(message.get("reasoning_content"))
+        or text(message.get("reasoning"))
+        or answer.thoughts
+        or thoughts
+        or None,
+        refusal=text(message.get("refusal")) or answer.refusal or None,
         model=text(body.get("model")) or "",
         cost=_cost(usage),
         provider_fields=_provider_fields(message, calls, origin),
@@ -50,29 +56,32 @@ def read_reply(body: Mapping[str, object], *, origin: str) -> ModelReply | None:
 
 
 class _Content:
-    """The content of a message, which is a text or a list of parts."""
+    """The content of a message, which is a text, a part, or a list of both."""
 
     def __init__(self, content: object) -> None:
         texts: list[str] = []
         thoughts: list[str] = []
         refusals: list[str] = []
-        for part in [content] if isinstance(content, str) else items(content):
+        self.calls: list[Mapping[str, object]] = []
+        for part in items(content) or [content]:
             if isinstance(part, str):
                 texts.append(part)
                 continue
             fields = mapping(part)
             match text(fields.get("type")):
-                case "text" | "output_text":
-                    texts.append(text(fields.get("text")) or "")
+                case "text" | "output_text" | None:
+                    texts.append(_inner_text(fields.get("text")))
                 case "thinking" | "reasoning" as kind:
                     thoughts.append(_inner_text(fields.get(kind, fields.get("text"))))
                 case "refusal":
                     refusals.append(text(fields.get("refusal")) or "")
+                case "tool_use":
+                    self.calls.append(fields)
                 case unknown:
                     _log.debug("left out a part of a model's reply, of the unknown type %r", unknown)
-        self.text = "".join(texts) or None
-        self.thoughts = "".join(thoughts) or None
-        self.refusal = "".join(refusals) or None
+        self.text = "".join(texts)
+        self.thoughts = "".join(thoughts)
+        self.refusal = "".join(refusals)
 
 
 def _inner_text(value: object) -> str:
@@ -89,8 +98,9 @@ def _calls(message: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 
 def _raw_call(call: Mapping[str, object]) -> RawToolCall:
-    function = mapping(call.get("function"))
-    arguments = function.get("arguments")
+    """The call, with its name and arguments in an object of their own or, as in a part of the content, beside its id."""
+    function = mapping(call.get("function")) or call
+    arguments = function.get("arguments", call.get("input"))
     if isinstance(arguments, dict):
         arguments = cast("Mapping[str, object]", arguments)
     elif arguments is not None and not isinstance(arguments, str):
@@ -112,6 +122,10 @@ def _provider_fields(
 
 
 def _cost(usage: Mapping[str, object]) -> int | None:
-    """Nano-dollars: some routers report in US dollars what the call cost."""
-    cost = amount(usage.get("cost"))
-    return None if cost is None else nano(cost)
+    """Nano-dollars: some routers report in US dollars what the call cost. What they charge for a call with a key of one's own for
+    the provider behind them does not hold what that provider charges, and is less."""
+    cost, behind = amount(usage.get("cost")), amount(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
+    if cost is not None and behind is not None and (cost >= behind or usage.get("is_byok") is False):
+        behind = None
+    known = [nano(part) for part in (cost, behind) if part is not None]
+    return sum(known) if known else None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 from agent.messages import Message, Role, ToolCall
@@ -37,9 +37,10 @@ def request_bytes(
         extra_body: Further fields of the body; they win over ours, and None leaves a field out.
         schema_form: Makes of each schema the one that the server takes.
     """
+    offered = {tool.name for tool in request.tools}
     body: dict[str, object] = {
         "model": model,
-        "messages": [_message(message, origin) for message in request.messages],
+        "messages": [_message(message, origin, offered) for message in request.messages],
         output_limit_field: request.max_tokens,
     }
     if request.tools:
@@ -57,7 +58,7 @@ def request_bytes(
     return well_formed(json.dumps(present, ensure_ascii=False)).encode()
 
 
-def _message(message: Message, origin: str) -> dict[str, object]:
+def _message(message: Message, origin: str, offered: Set[str]) -> dict[str, object]:
     if message.role is Role.TOOL:
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content or ""}
     if message.role is not Role.ASSISTANT:
@@ -72,14 +73,16 @@ def _message(message: Message, origin: str) -> dict[str, object]:
         additions = list(items(returned.get("tool_calls")))
         additions += [{}] * (len(message.tool_calls) - len(additions))
         written["tool_calls"] = [
-            _tool_call(call, mapping(addition)) for call, addition in zip(message.tool_calls, additions, strict=False)
+            _tool_call(call, mapping(addition), offered)
+            for call, addition in zip(message.tool_calls, additions, strict=False)
         ]
     return written
 
 
-def _tool_call(call: ToolCall, addition: Mapping[str, object]) -> dict[str, object]:
-    """What the model wrote as a name may be anything; servers take only what could be the name of a function."""
-    name = _UNNAMEABLE.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
+def _tool_call(call: ToolCall, addition: Mapping[str, object], offered: Set[str]) -> dict[str, object]:
+    """What the model wrote as a name may be anything; servers take only what could be the name of a function, and the names that
+    the same request offers."""
+    name = call.name if call.name in offered else _UNNAMEABLE.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
     function = {"name": name, "arguments": call.arguments}
     return {**addition, "id": call.id, "type": "function", "function": function}
 

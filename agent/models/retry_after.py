@@ -2,42 +2,73 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from agent.models.untrusted import items, mapping, text
+
 LONGEST_WAIT: Final = 3600.0
 """Seconds. A server that wants more is asked again after this; the answer costs nothing."""
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SECONDS: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART: Final = r"(\d+(?:\.\d+)?)\s*+((?>ms|milli|[smhd]))[a-z]*+\s*+"
+_DURATION_PART: Final = re.compile(_PART, re.IGNORECASE | re.ASCII)
+_DURATION: Final = re.compile(rf"(?:{_PART})+", re.IGNORECASE | re.ASCII)
+_IN_WORDS: Final = re.compile(rf"\b(?:try again|retry)\s+(?:in|after)\s+((?:{_PART})+)", re.IGNORECASE | re.ASCII)
+_LONGEST_READ: Final = 2_000
+
+# From these on a number is no length of time: it is a moment, in seconds or in milliseconds since 1970.
+_MOMENT: Final = 1e9
+_MOMENT_MS: Final = 1e11
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+def retry_after(headers: Mapping[str, str], now: datetime, error: object = None) -> float | None:
     """Seconds to wait, from 0 to `LONGEST_WAIT`; None where the server does not say or cannot be understood.
 
     Args:
         headers: Of the response; the mapping must not mind the case of names.
         now: The time with its zone, for a date in a response that does not say its own.
+        error: The error object of the body, where some servers say it.
     """
+    waits = [wait for wait in _said(headers, _date(headers.get("date", "")) or now, error) if wait is not None]
+    longest = next(
+        (wait for wait in waits if wait > 0), 0.0
+    )  # the more exact come first; a wait of nothing says little
+    return min(longest, LONGEST_WAIT) if waits else None
+
+
+def _said(headers: Mapping[str, str], now: datetime, error: object) -> Iterator[float | None]:
     milliseconds = _number(headers.get("retry-after-ms", ""))
-    waits = (
-        None if milliseconds is None else milliseconds / 1000,
-        _seconds(headers.get("retry-after", ""), _date(headers.get("date", "")) or now),
-        _until_reset(headers),
-    )
-    wait = next((wait for wait in waits if wait is not None), None)
-    return None if wait is None else min(max(wait, 0.0), LONGEST_WAIT)
+    yield None if milliseconds is None else milliseconds / 1000
+    yield _longest(headers.get("retry-after", ""), now)
+    fields = mapping(error)
+    for detail in items(fields.get("details")):
+        yield _wait(text(mapping(detail).get("retryDelay")) or "", now)
+    yield _until_reset(headers, now)
+    passed_on = mapping(mapping(fields.get("metadata")).get("headers"))
+    yield _until_reset({name: str(value) for name, value in passed_on.items()}, now)
+    words = _IN_WORDS.search((text(fields.get("message")) or "")[:_LONGEST_READ])
+    yield _wait(words[1], now) if words else None
 
 
-def _seconds(value: str, now: datetime) -> float | None:
-    """A number, the longest of several (a header sent twice is joined by a comma), or a date."""
-    numbers = [_number(part) for part in value.split(",")]
-    known = [number for number in numbers if number is not None]
-    if known and len(known) == len(numbers):
-        return max(known)
+def _longest(value: str, now: datetime) -> float | None:
+    """A wait, or the longest of several: a header that was sent twice is joined by a comma, which a date has as well."""
+    waits = [_wait(part, now) for part in value.split(",")]
+    known = [wait for wait in waits if wait is not None]
+    return max(known) if known and len(known) == len(waits) else _wait(value, now)
+
+
+def _wait(value: str, now: datetime) -> float | None:
+    """Seconds that a text says: a number, a duration such as `1m30s`, or a moment in any of the usual forms."""
+    value = value.strip()
+    number = _number(value)
+    if number is not None:
+        moment = number / 1000 if number >= _MOMENT_MS else number
+        return moment - now.timestamp() if moment >= _MOMENT else number
+    if _DURATION.fullmatch(value):
+        return sum(float(count) * _SECONDS[unit.lower()] for count, unit in _DURATION_PART.findall(value))
     date = _date(value)
     return None if date is None else (date - now).total_seconds()
 
@@ -51,19 +82,19 @@ def _number(value: str) -> float | None:
 
 
 def _date(value: str) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            date = read(value)
+        except (ValueError, OverflowError):
+            continue
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return None
 
 
-def _until_reset(headers: Mapping[str, str]) -> float | None:
-    """When the limits that are used up start anew, as in `x-ratelimit-reset-requests: 6m0s`."""
-    waits: list[float] = []
-    for limit in ("requests", "tokens"):
-        reset = headers.get(f"x-ratelimit-reset-{limit}", "").strip()
-        used_up = headers.get(f"x-ratelimit-remaining-{limit}", "0").strip() == "0"
-        if used_up and _DURATION.fullmatch(reset):
-            waits.append(sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(reset)))
-    return max(waits, default=None)
+def _until_reset(headers: Mapping[str, str], now: datetime) -> float | None:
+    """When the limits that are used up start anew, as in `x-ratelimit-reset-requests: 6m0s`. Servers name these headers after
+    one pattern: where one says what is left of a limit, that of its reset has the other word in its place."""
+    left = {name.lower(): value.strip() for name, value in headers.items() if "ratelimit" in name.lower()}
+    resets = {name: value for name, value in left.items() if "reset" in name}
+    used_up = (value for name, value in resets.items() if left.get(name.replace("reset", "remaining"), "0") == "0")
+    return max((wait for value in used_up if (wait := _longest(value, now)) is not None), default=None)

@@ -45,11 +45,25 @@ def test_waits_are_spread_and_bounded():
 
 @pytest.mark.parametrize(
     ("seconds", "milliseconds"),
-    [(2, 2000), (0.5, 500), (0, 0), (-5, 0), (86_400, 3_600_000), (float("inf"), 3_600_000)],
+    [(2, 2000), (0.5, 500), (0, 325), (-5, 325), (86_400, 3_600_000), (float("inf"), 3_600_000), (float("nan"), 325)],
 )
 def test_the_server_says_when_to_come_back(seconds: float, milliseconds: int):
-    """case-024"""
+    """case-024: later than the own wait, never sooner."""
     assert retry_ms(ModelUnavailable("busy", retry_after=seconds), jitter=0.3) == milliseconds
+
+
+@pytest.mark.parametrize("retry_after", [None, 0.0, -5.0])
+def test_the_attempts_at_a_rate_limit_last_longer_than_a_minute(retry_after: float | None):
+    """Most limits are by the minute; how long the first waits are does not matter to those."""
+    busy = ModelUnavailable("busy", status=429, retry_after=retry_after)
+    for jitter, sooner in ((0.0, 500), (1.0, 1000)):
+        state, machine = start(), program()
+        events = [failed(state, machine, busy, jitter)[0] for _ in range(machine.max_attempts)]
+        waits = [event.retry_ms for event in events if isinstance(event, ModelFailed)]
+        assert waits[0] == sooner
+        assert waits[-1] is None
+        assert sum(wait or 0 for wait in waits) > 60_000
+        assert max(wait or 0 for wait in waits) <= 60_000
 
 
 def test_a_request_that_is_refused_is_not_sent_again():

@@ -91,6 +91,30 @@ def test_content_in_parts(caplog: pytest.LogCaptureFixture):
     assert "hologram" in caplog.text
 
 
+def test_content_in_other_shapes():
+    assert read({"content": {"type": "text", "text": "hello"}}).content == "hello"
+    assert read({"content": [{"text": "hel"}, {"type": "text", "text": "lo"}]}).content == "hello"
+    assert read({"content": []}).content is None
+
+
+def test_a_call_among_the_parts_of_the_content():
+    part = {"type": "tool_use", "id": "t1", "name": "search", "input": {"q": "x"}}
+    reply = read({"content": [{"type": "text", "text": "I look"}, part]}, finish_reason="tool_use")
+    assert (reply.content, list(reply.tool_calls)) == ("I look", [RawToolCall("search", {"q": "x"}, "t1")])
+    assert reply.provider_fields is None
+    both = read({"content": [part], "tool_calls": [call("search", "{}", id="c1")]})
+    assert list(both.tool_calls) == [RawToolCall("search", "{}", "c1")]
+
+
+def test_reasoning_that_a_server_left_in_the_content():
+    reply = read({"content": "<think>a plan</think>\n\n42"})
+    assert (reply.content, reply.reasoning) == ("42", "a plan")
+    reply = read({"content": "a plan\n</think>\n\n42", "reasoning_content": "known"})
+    assert (reply.content, reply.reasoning) == ("42", "known")
+    assert read({"content": "<think>a pl"}).content is None
+    assert read({"content": "  42\n"}).content == "  42\n"
+
+
 @pytest.mark.parametrize(
     "usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}, {"prompt_tokens": "5"}]
 )
@@ -104,6 +128,23 @@ def test_the_cost_that_a_server_reports_is_kept_in_nano_dollars():
     assert read({"content": "ok"}, usage={"cost": 0.00014}).cost == 140_000
     for odd in (True, -1, "0.1", float("inf"), float("nan")):
         assert read({"content": "ok"}, usage={"cost": odd}).cost is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "nano_dollars"),
+    [
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.065}}, 65_000_000),
+        ({"cost": 0.001, "cost_details": {"upstream_inference_cost": 0.02}}, 21_000_000),
+        ({"cost": 0.02, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, 20_000_000),
+        ({"cost": 0.018, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, 18_000_000),
+        ({"cost": 0.02, "cost_details": {"upstream_inference_cost": None}}, 20_000_000),
+        ({"cost_details": {"upstream_inference_cost": 0.02}}, 20_000_000),
+        ({"cost": 0, "cost_details": "none"}, 0),
+    ],
+)
+def test_what_the_provider_behind_a_router_charges_is_part_of_the_cost(usage: dict[str, object], nano_dollars: int):
+    """With a key of one's own for it the router charges its fee, or nothing; else its charge holds the provider's."""
+    assert read({"content": "ok"}, usage=usage).cost == nano_dollars
 
 
 def test_refusals():

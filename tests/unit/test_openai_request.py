@@ -103,6 +103,19 @@ def test_names_that_no_function_can_have_are_made_sendable():
     assert [call["function"]["name"] for call in calls] == ["functions_add", "unnamed", "x" * 64, "wetter_f_r"]
 
 
+def test_the_names_that_are_offered_are_sent_as_they_are_offered():
+    """A server that takes a name as that of a tool takes it in a call, and finds there what it has offered the model."""
+    offered = ("查天气", "x" * 100)
+    calls = tuple(ToolCall(id=name, name=name) for name in (*offered, "查时间"))
+    request = ModelRequest(
+        [USER, Message(role=Role.ASSISTANT, tool_calls=calls)],
+        max_tokens=1,
+        tools=[ToolSpecification(name, "", SCHEMA) for name in offered],
+    )
+    messages = cast("list[dict[str, list[dict[str, dict[str, str]]]]]", sent(request)["messages"])
+    assert [call["function"]["name"] for call in messages[1]["tool_calls"]] == [*offered, "___"]
+
+
 def test_fields_go_back_to_the_server_that_gave_them_and_to_no_other():
     """case-022, case-011"""
     calls = (ToolCall(id="c1", name="a"), ToolCall(id="c2", name="b"))

@@ -9,11 +9,13 @@ import pytest
 import agent.aside
 import agent.budget
 import agent.conversation
+import agent.dialects.call_markup
 import agent.dialects.calls
 import agent.dialects.json
 import agent.dialects.loose_json
 import agent.dialects.react
 import agent.dialects.react_text
+import agent.dialects.templates
 import agent.dialects.tools
 import agent.dialects.written_calls
 import agent.intents
@@ -31,11 +33,13 @@ PURE = [
     agent.conversation,
     agent.state,
     agent.budget,
+    agent.dialects.call_markup,
     agent.dialects.calls,
     agent.dialects.json,
     agent.dialects.loose_json,
     agent.dialects.react,
     agent.dialects.react_text,
+    agent.dialects.templates,
     agent.dialects.tools,
     agent.dialects.written_calls,
 ]
@@ -56,7 +60,7 @@ def test_the_step_machine_is_pure(module: ModuleType):
         for name in imported:
             assert name.partition(".")[0] in {
                 "agent", "collections", "dataclasses", "decimal", "enum", "functools", "json", "pydantic", "pydantic_core", "re",
-                "typing",
+                "typing", "unicodedata",
             }  # fmt: skip
             assert name not in {"agent.driver", "agent.execution", "agent.environment", "agent.agent", "agent.journal"}
         if isinstance(node, ast.Name):

@@ -170,7 +170,8 @@ def test_calls_that_a_server_read_are_calls():
 
 def test_an_answer_is_the_answer():
     text = "Thought: so\nFinal Answer: x"
-    assert read(text + "\nObservation: y") == Final(text, answer="x")
+    assert read(text + "\nObservation: y\nThought: so\nFinal Answer: y") == Final(text, answer="x")
+    assert read(text + "\nObservation:") == Final(text, answer="x")
 
 
 def test_the_exit_may_be_called_as_a_tool():

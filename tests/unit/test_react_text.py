@@ -251,12 +251,6 @@ def test_a_reply_that_is_one_code_fence():
     assert read("```text\nFinal Answer: 42\n```", TOOLS) == Answer("Final Answer: 42", "42")
 
 
-def test_reasoning_in_front_is_no_part_of_what_was_said():
-    reasoning = "<think>\nFirst I could:\nAction: a\nAction Input: {}\n</think>\n"
-    assert read(f"{reasoning}Thought: so\nFinal Answer: 42", TOOLS) == Answer("Thought: so\nFinal Answer: 42", "42")
-    assert read(reasoning.removesuffix("</think>\n"), TOOLS) == Unlabelled("")
-
-
 def test_an_unknown_tool_is_still_what_was_asked_for():
     assert the_action("Action: the search tool\nAction Input: {}").name == "the search tool"
     assert len(the_action(f"Action: {'x' * 5000}\nAction Input: {{}}").name) == 100
@@ -272,6 +266,28 @@ def test_without_a_label_there_is_neither(text: str):
 def test_an_observation_of_the_models_own_ends_what_was_said():
     assert read("Thought: x\nObservation: 5\nFinal Answer: 5", TOOLS) == Unlabelled("Thought: x")
     assert read("Final Answer: 5\nThought: done\nFinal Answer: 6", TOOLS) == Answer("Final Answer: 5", "5")
+    made_up = "Final Answer: 5\n观察：6\nAction: search\nNext: 7"
+    assert read(made_up, TOOLS) == Answer("Final Answer: 5", "5")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Visit report\nObservations:\n- BP 120/80\nPlan: rest",
+        "My review\nThoughts: it is good\nRating: 5",
+        "Lab report\nObservation: the sky is blue\nConclusion: ok",
+        "报告如下\n观察结果：血压 120\n建议：休息",
+        "报告如下\n想法：很好\n最终结果：好",
+        "Incident\nObservation: a leak\nThought: an old pipe\nAction: Bob mends it\nAction Input: a wrench",
+        "Visit\nFindings: none\nAction: none\nFollow-up: in May",
+        "Steps:\n1. add\nFinal result: 42",
+        "Plan\nThoughts: a\nObservations: b\nFinal Answer: c",
+    ],
+)
+@pytest.mark.parametrize("label", ["Final Answer: ", "**Final Answer:** ", "最终答案："])
+def test_an_answer_may_have_headings_like_labels(answer: str, label: str):
+    """case-062"""
+    assert read(f"{label}{answer}", TOOLS) == Answer(f"{label}{answer}", answer)
 
 
 @pytest.mark.parametrize(

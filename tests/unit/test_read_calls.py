@@ -26,7 +26,7 @@ def problem_of(arguments: str | dict[str, object] | None, finish_reason: str | N
 def test_nothing_at_all_is_an_empty_object():
     """case-001"""
     empty: dict[str, object] = {}
-    for nothing in ("", "  \n", None, "null", "{}", empty):
+    for nothing in ("", "  \n", None, "null", "{}", empty, "[]", '""', " [ ] "):
         assert read_one(nothing) == ToolCall(id="c1", name="tool", arguments="{}")
 
 

@@ -27,6 +27,16 @@ def wait(**headers: str) -> float | None:
         ("Wed, 21 Oct 2026 07:28:00 GMT", 30.0),
         ("Wed, 21 Oct 2026 07:28:00", 30.0),
         ("Wed, 21 Oct 2020 07:28:00 GMT", 0.0),
+        ("Wednesday, 21-Oct-26 07:28:00 GMT", 30.0),
+        ("2026-10-21T07:28:00Z", 30.0),
+        ("2026-10-21T09:28:00+02:00", 30.0),
+        ("1792567680", 30.0),
+        ("1792567680000", 30.0),
+        ("30s", 30.0),
+        ("1m30s", 90.0),
+        ("26 seconds", 26.0),
+        ("500 milliseconds", 0.5),
+        ("10s, 1m", 60.0),
         ("", None),
         ("soon", None),
         ("nan", None),
@@ -51,8 +61,28 @@ def test_the_reset_of_a_used_up_limit():
     assert wait(x_ratelimit_reset_requests="6m0s") == 360.0
     assert wait(x_ratelimit_reset_requests="20ms", x_ratelimit_reset_tokens="1m30.5s") == 90.5
     assert wait(x_ratelimit_reset_requests="6m0s", x_ratelimit_remaining_requests="12") is None
-    assert wait(x_ratelimit_reset_requests="6 minutes") is None
+    assert wait(x_ratelimit_reset_requests="6 minutes") == 360.0
+    assert wait(x_ratelimit_reset_requests="six minutes") is None
     assert wait() is None
+
+
+def test_the_reset_in_the_words_of_other_servers():
+    assert wait(x_ratelimit_reset="1792567680", x_ratelimit_remaining="0") == 30.0
+    assert wait(x_ratelimit_reset="1792567680", x_ratelimit_remaining="3") is None
+    assert wait(x_ratelimit_reset_tokens="12.5") == 12.5
+    assert wait(ratelimit_reset="50") == 50.0
+    moment = "2026-10-21T07:28:00Z"
+    assert wait(anthropic_ratelimit_input_tokens_reset=moment, anthropic_ratelimit_input_tokens_remaining="0") == 30.0
+    assert wait(anthropic_ratelimit_requests_reset=moment, anthropic_ratelimit_requests_remaining="49") is None
+
+
+def test_a_wait_of_nothing_gives_way_to_one_that_says_more():
+    assert wait(retry_after="0", x_ratelimit_reset_requests="34s") == 34.0
+    assert wait(retry_after="0", retry_after_ms="0") == 0.0
+
+
+def test_a_header_made_to_be_slow_to_read_is_not():
+    assert wait(retry_after="1ms" * 3000 + "!") is None
 
 
 @given(st.text(), st.text(), st.text())

@@ -8,12 +8,12 @@ from agent.testing import no_model_requests, say
 
 
 def test_a_busy_server_is_asked_again_when_it_says():
-    model = ScriptedModel([say("Hello.")], failures={(1, 1): ModelUnavailable("429", retry_after=0.01)})
+    model = ScriptedModel([say("Hello.")], failures={(1, 1): ModelUnavailable("429", retry_after=0.6)})
     result = Agent("Greet.", model=model).run_sync("Hi!")
     failed = [recorded.event for recorded in result.events if isinstance(recorded.event, ModelFailed)]
 
     assert result.output == "Hello."
-    assert [(event.error, event.retry_ms) for event in failed] == [("429", 10)]
+    assert [(event.error, event.retry_ms) for event in failed] == [("429", 600)]
 
 
 def test_a_request_that_is_refused_is_not_sent_again():
