@@ -294,7 +294,7 @@ class Agent(Generic[Output]):
         """The result as the agent's own type, from its JSON form.
 
         Raises:
-            ValidationError: It does not fit the agent's schema (any more).
+            AgentDefinitionError: It does not fit the agent's schema (any more).
         """
         return cast(Output, self.output.of_json(output) if self.output else output)
 

@@ -5,8 +5,11 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, cast
+
+_MOST_LAYERS: Final = 100
+"""Some objects have any attribute that they are asked for, `__wrapped__` too, and that without end."""
 
 
 def signature_of(function: Callable[..., object]) -> inspect.Signature:
@@ -23,17 +26,26 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(function)
 
 
+def layers_of(function: Callable[..., object]) -> Iterator[Callable[..., object]]:
+    """The function and what lies beneath it, outermost first: beneath partials, decorators, methods, callable objects."""
+    for _ in range(_MOST_LAYERS):
+        yield function
+        if isinstance(function, functools.partial):
+            function = cast("functools.partial[object]", function).func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = cast("Callable[..., object]", getattr(function, "__wrapped__"))  # noqa: B009
+        elif inspect.isroutine(function) or inspect.isclass(function):
+            return
+        else:
+            function = type(function).__call__
+
+
 def plain_function(function: Callable[..., object]) -> Callable[..., object]:
     """What lies beneath partials, decorators, bound methods and callable objects."""
-    if isinstance(function, functools.partial):
-        return plain_function(cast("functools.partial[object]", function).func)
-    if inspect.ismethod(function):
-        return plain_function(function.__func__)
-    if hasattr(function, "__wrapped__"):
-        return plain_function(inspect.unwrap(function))
-    if inspect.isroutine(function) or inspect.isclass(function):
-        return function
-    return plain_function(type(function).__call__)
+    *_, plain = layers_of(function)
+    return plain
 
 
 class Namespace:

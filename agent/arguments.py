@@ -17,7 +17,7 @@ from typing_extensions import TypedDict  # pydantic asks for this one before Pyt
 from agent.errors import InvalidArguments, ToolDefinitionError
 from agent.json_schema import JsonSchema
 from agent.schema import Schema, schema_of, why_no_schema
-from agent.second_reading import validated
+from agent.second_reading import fitting, validated
 from agent.signature import NO_DEFAULT, Parameter, ToolSignature
 from agent.text import bounded, well_formed
 
@@ -50,7 +50,7 @@ class SignatureArguments(Arguments):
     """The parameters of a function. Values arrive as the types that it declares, at every depth.
 
     What does not fit is read once more: a text as JSON, so that "2" and '["a"]' are taken as they were meant, and a null
-    as left out, at every depth.
+    as left out, at every depth. Where the default is None, the text null is a null too, also where a text would fit.
 
     Raises:
         ToolDefinitionError: A parameter's type cannot be expressed as JSON Schema.
@@ -64,7 +64,11 @@ class SignatureArguments(Arguments):
             _describe(parameter, properties)
         self._known = frozenset(properties)
         self._required = frozenset(cast("list[str]", schema.get("required", [])))
+        self._bound = signature.bound
         self._takes_any = signature.takes_any
+        self._none_by_default: frozenset[str] = frozenset(
+            one.name for one in signature.parameters if one.default is None
+        )
         self.schema = {
             "type": "object",
             "properties": properties,
@@ -75,15 +79,21 @@ class SignatureArguments(Arguments):
 
     def values(self, given: Mapping[str, object]) -> dict[str, object]:
         """The typed values of the arguments that were given; the others are left to the function's own defaults."""
-        known = given if self._takes_any else {name: value for name, value in given.items() if name in self._known}
-        unknown = [] if len(known) == len(given) else _unknown_names(given, self._known)
+        unknown = _unknown_names([name for name in given if not self._takes(name)], self._known)
+        said = {name: value for name, value in given.items() if self._takes(name) and not self._means_none(name, value)}
         try:
-            values = validated(self._adapter, _without_null(known, self._required))
+            values = validated(self._adapter, _without_null(said, self._required))
         except ValidationError as error:
             raise InvalidArguments(_summary([*unknown, *_problem_lines(error)])) from error
         if unknown:
             raise InvalidArguments(_summary(unknown))
         return values
+
+    def _takes(self, name: str) -> bool:
+        return name in self._known or (self._takes_any and name not in self._bound)
+
+    def _means_none(self, name: str, value: object) -> bool:
+        return name in self._none_by_default and value == "null"
 
 
 class ModelArguments(Arguments):
@@ -116,7 +126,10 @@ class ModelArguments(Arguments):
 
 
 class SchemaArguments(Arguments):
-    """A JSON Schema written by hand. Values are checked and passed on as they are, never coerced.
+    """A JSON Schema written by hand. Values are checked and passed on as they are.
+
+    What does not fit is read once more, as for a function: a server that was sent the schema in a plainer form
+    (`agent.schema.portable`) has its model write "2" where 2 is meant.
 
     Raises:
         ValueError: The schema is wrong.
@@ -137,7 +150,8 @@ class SchemaArguments(Arguments):
         """The arguments, without nulls where a parameter may be left out but not be null."""
         values = _without_null(given, self._takes_null)
         lines = [] if self._takes_any else _unknown_names(values, self._known)
-        lines += [f"{'.'.join(path) or 'arguments'}: {text}" for path, text in self._json_schema.problems(values)]
+        values, problems = fitting(values, lambda reading: list(self._json_schema.problems(reading)))
+        lines += [f"{'.'.join(path) or 'arguments'}: {text}" for path, text in problems]
         if lines:
             raise InvalidArguments(_summary(lines))
         return values
@@ -166,9 +180,13 @@ def read_object(arguments: str | Mapping[str, object] | None) -> Mapping[str, ob
     return cast("dict[str, object]", read)
 
 
-def explain(error: ValidationError) -> str:
-    """A validation error in words for a model: a line for each field, with its path; at most ten."""
-    return _summary(_problem_lines(error))
+def explain(error: ValidationError, whole: str = "arguments") -> str:
+    """A validation error in words for a model: a line for each field, with its path; at most ten.
+
+    Args:
+        whole: What to call that which has no path.
+    """
+    return _summary(_problem_lines(error, whole))
 
 
 def _adapter(signature: ToolSignature) -> "TypeAdapter[dict[str, object]]":
@@ -225,15 +243,15 @@ def _without_null(given: Mapping[str, object], kept: frozenset[str]) -> dict[str
     return {name: value for name, value in given.items() if value is not None or name in kept}
 
 
-def _unknown_names(given: Mapping[str, object], known: Iterable[str]) -> list[str]:
+def _unknown_names(given: Iterable[str], known: Iterable[str]) -> list[str]:
     known_names = ", ".join(sorted(known)) or "none"
     return [f"{name}: there is no such parameter (there is: {known_names})" for name in given if name not in set(known)]
 
 
-def _problem_lines(error: ValidationError) -> Iterator[str]:
+def _problem_lines(error: ValidationError, whole: str = "arguments") -> Iterator[str]:
     """Without the values that do not fit: the model wrote them itself, and small models copy what they read."""
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
-        yield f"{'.'.join(str(part) for part in detail['loc']) or 'arguments'}: {detail['msg']}"
+        yield f"{'.'.join(str(part) for part in detail['loc']) or whole}: {detail['msg']}"
 
 
 def _summary(problems: Iterable[str]) -> str:

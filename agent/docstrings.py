@@ -1,4 +1,7 @@
-"""Reads docstrings in the styles of Google, numpy and Sphinx: the description, and a text for each parameter. Pure."""
+"""Reads docstrings in the styles of Google, numpy and Sphinx: the description, and a text for each parameter. Pure.
+
+Names may be marked and listed as in Markdown, and the headings of sections may be Chinese.
+"""
 
 import inspect
 import re
@@ -8,13 +11,21 @@ from typing import Final
 
 _PARAMETER_SECTIONS: Final = frozenset(
     {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+    | {"参数", "参数说明", "其他参数"}
 )
-_RESULT_SECTIONS: Final = frozenset({"returns", "return", "yields", "yield", "raises", "raise", "warns"})
+_RESULT_SECTIONS: Final = frozenset(
+    {"returns", "return", "yields", "yield", "raises", "raise", "warns"} | {"返回", "返回值", "异常", "抛出", "引发"}
+)
 
-_HEADING = re.compile(r"^(?P<title>[A-Za-z][A-Za-z ]*?)\s*:$")
+_HEADING = re.compile(r"^\**(?P<title>[^\W\d_](?:[^\W\d_]| )*?)\s*\**[:：]\**$")
 _UNDERLINE = re.compile(r"^[-=]{3,}$")
-_GOOGLE_ENTRY = re.compile(r"^\*{0,2}(?P<name>\w+)\s*(?:\(.*?\))?\s*:(?:\s+|$)(?P<text>.*)$")
-_NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_MARKS = "[`*]{0,3}"
+_GOOGLE_ENTRY = re.compile(
+    rf"^(?:[-+*•]\s+)?{_MARKS}(?P<name>\w+){_MARKS}\s*(?:[(（].*?[)）])?{_MARKS}\s*"
+    rf"(?::{_MARKS}(?:\s+|$)|：(?:{_MARKS}(?:\s+|$))?)(?P<text>.*)$"
+)
+_NAME = rf"{_MARKS}\w+{_MARKS}"
+_NUMPY_ENTRY = re.compile(rf"^(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)\s*(?:[:：].*)?$")
 _FIELD = re.compile(r"^[:@](?P<keyword>\w+)(?:\s+(?P<subject>[^:]*?))?\s*:\s*(?P<text>.*)$")
 _PARAMETER_FIELDS: Final = frozenset({"param", "parameter", "arg", "argument", "key", "keyword"})
 _OTHER_FIELDS: Final = frozenset(
@@ -50,7 +61,7 @@ def parse_docstring(text: str | None) -> Docstring:
         elif field_line is not None:
             body_end = _end_of_indented(lines, position + 1)
             if field_line["keyword"] in _PARAMETER_FIELDS and field_line["subject"]:
-                name = field_line["subject"].split()[-1].lstrip("*")
+                name = field_line["subject"].split()[-1].strip("`*")
                 parameters[name] = _joined([field_line["text"], *lines[position + 1 : body_end]])
             position = body_end
         else:
@@ -120,7 +131,7 @@ def _entries(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[s
         entry = pattern.match(line.strip())
         groups = entry.groupdict() if entry else {}
         names = [
-            name.strip().lstrip("*") for name in (groups.get("names") or groups.get("name") or "").split(",") if name
+            name.strip().strip("`*") for name in (groups.get("names") or groups.get("name") or "").split(",") if name
         ]
         text = [groups.get("text") or ""]
 

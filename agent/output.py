@@ -3,14 +3,16 @@
 `response_format` would stop the use of tools too early, so the output schema becomes the parameters of a terminal tool.
 """
 
+import contextlib
 import inspect
 import json
+import math
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import NoneType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args
 
-from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, RootModel, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import from_json, to_json
 from typing_extensions import TypeForm
@@ -32,6 +34,9 @@ TERMINATE: Final = "terminate"
 
 FIELD: Final = "result"
 """The one parameter of the exit where the output is not an object."""
+
+_FINITE: Final = ConfigDict(allow_inf_nan=False)
+_MOST_PROBLEMS: Final = 10
 
 
 class OutputSchema(Generic[Output]):
@@ -65,7 +70,7 @@ class OutputSchema(Generic[Output]):
             self._arguments: type[BaseModel] = (
                 cast("type[BaseModel]", output_type)
                 if self._is_model
-                else create_model("Result", **cast(Any, {FIELD: (output_type, default)}))
+                else create_model("Result", __config__=_FINITE, **cast(Any, {FIELD: (output_type, default)}))
             )
             self.schema: Schema = schema_of(self._adapter)
         except (PydanticSchemaGenerationError, PydanticUserError) as error:
@@ -83,23 +88,31 @@ class OutputSchema(Generic[Output]):
         if self.is_text or self._is_nothing:
             return cast(Output, text if self.is_text else None)
         try:
-            return self._adapter.validate_json(_json_in(text))
+            _, value = self._read(text)
         except ValidationError as error:
-            raise InvalidArguments(explain(error)) from error
+            raise InvalidArguments(explain(error, FIELD)) from error
+        _require_finite(self._adapter, value)
+        return value
 
     def exit_arguments(self, text: str) -> str:
-        """What the exit is called with where a reply in plain text is the result: JSON that the exit has yet to check."""
+        """What the exit is called with where a reply in plain text is the result: JSON that the exit has yet to check.
+
+        Raises:
+            ValidationError: The text does not fit the schema, see `of_text`.
+        """
         if self._is_nothing:
             return "{}"
-        result = json.dumps(text) if self.is_text else _json_in(text)
+        result = json.dumps(text) if self.is_text else self._read(text)[0]
         return result if self._is_model else f'{{"{FIELD}": {result}}}'
 
     def to_json(self, value: Output) -> object:
         """The result as what JSON can carry, by the names of its fields.
 
         Raises:
+            InvalidArguments: It holds NaN or an infinity, which would come out of the record as null. The text is for the model.
             UnrenderableResult: The type's own code cannot write it as JSON.
         """
+        _require_finite(self._adapter, value)
         try:
             return well_formed_json(self._adapter.dump_python(value, mode="json", by_alias=False, round_trip=True))
         except (TypeError, ValueError) as error:
@@ -109,9 +122,34 @@ class OutputSchema(Generic[Output]):
         """The result as it was before `to_json`.
 
         Raises:
-            ValidationError: The stored result does not fit the schema (any more).
+            AgentDefinitionError: The stored result does not fit the schema (any more).
         """
-        return self._adapter.validate_json(to_json(value), by_alias=True, by_name=True)
+        try:
+            return self._adapter.validate_json(to_json(value), by_alias=True, by_name=True)
+        except ValidationError as error:
+            problems = explain(error, FIELD).replace("\n", "; ")
+            raise AgentDefinitionError(f"output_schema={self.name} does not fit the result: {problems}") from error
+
+    def _read(self, text: str) -> tuple[str, Output]:
+        """The JSON that a text is, and its value; the text itself where that does not fit, as 42 where a text is wanted.
+
+        What looks like an object or a list is taken for a text only where the result cannot be one: else it is one that
+        has gone wrong, and the model is to mend it.
+        """
+        plain = without_fence(text)
+        quoted = json.dumps(plain)
+        try:
+            is_structure = isinstance(from_json(plain), dict | list)
+        except ValueError:
+            return quoted, self._adapter.validate_json(quoted)
+        try:
+            return plain, self._adapter.validate_json(plain)
+        except ValidationError:
+            if is_structure and _has_structure(self.schema):
+                raise
+            with contextlib.suppress(ValidationError):
+                return quoted, self._adapter.validate_json(quoted)
+            raise
 
     def terminate_tool(self) -> Tool:
         """The built-in exit. Its only effect is that the run ends, so that it may be executed again."""
@@ -130,24 +168,47 @@ def _name_of(output_type: object) -> str:
     return re.sub(r"(?:[\w<>]+\.)+(?=\w)", "", str(output_type))
 
 
-def _json_in(text: str) -> str:
-    """The JSON that a text is; words alone are a JSON string."""
-    plain = without_fence(text)
+def _has_structure(schema: Schema) -> bool:
+    """Whether what fits may be an object or a list."""
+    choices = cast("list[Schema] | None", schema.get("anyOf"))
+    return any(map(_has_structure, choices)) if choices else schema.get("type") in {"object", "array", None}
+
+
+def _require_finite(adapter: TypeAdapter[Output], value: Output) -> None:
+    """Refuses numbers that JSON does not have.
+
+    Raises:
+        InvalidArguments: There are some; each is named by its path.
+    """
     try:
-        from_json(plain)
-    except ValueError:
-        return json.dumps(plain)
-    return plain
+        plain: object = adapter.dump_python(value, by_alias=False, round_trip=True, warnings=False)
+    except Exception:  # the type's own code: whoever writes the result as JSON will hear of it
+        return
+    problems = [f"{path}: Input should be a finite number" for path in _not_finite(plain, ())]  # in pydantic's words
+    if problems:
+        raise InvalidArguments("\n".join(problems[:_MOST_PROBLEMS]))
+
+
+def _not_finite(value: object, path: tuple[object, ...]) -> Iterator[str]:
+    """The paths of NaN and infinities, at every depth."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield ".".join(map(str, path)) or FIELD
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[object, object]", value).items():
+            yield from _not_finite(item, (*path, name))
+    elif isinstance(value, Set | Sequence) and not isinstance(value, str | bytes | bytearray):
+        for index, item in enumerate(cast("Iterable[object]", value)):
+            yield from _not_finite(item, (*path, index))
 
 
 def any_json(value: object) -> object:
-    """The result of an agent's own terminal tool as what JSON can carry.
+    """The result of an agent's own terminal tool as what JSON can carry. Numbers that JSON does not have become texts.
 
     Raises:
         UnrenderableResult: Not even as texts.
     """
     try:
-        return well_formed_json(jsonable(value, str))
+        return json.loads(json.dumps(well_formed_json(jsonable(value, str))), parse_constant=str)
     except Exception as error:
         what = f"The result, a {type(value).__name__}, cannot be stored as JSON"
         raise UnrenderableResult(f"{what}: {words_of(error)}") from error

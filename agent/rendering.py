@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -44,8 +45,8 @@ def jsonable(value: Any, fallback: Callable[[Any], object]) -> object:
     """
     try:
         return to_jsonable_python(value, bytes_mode="base64", fallback=fallback)
-    except UnicodeEncodeError:  # keys are encoded at once, other texts are not
-        return to_jsonable_python(_with_well_formed_keys(value), bytes_mode="base64", fallback=fallback)
+    except UnicodeError:  # keys with lone surrogates, or a model's bytes, which it writes as UTF-8
+        return to_jsonable_python(_opened(value), bytes_mode="base64", fallback=fallback)
 
 
 def cut(text: str, limit: int) -> str:
@@ -72,20 +73,25 @@ def _rendered(value: Any) -> str:
     if isinstance(value, BaseModel):
         try:
             return value.model_dump_json()
-        except PydanticSerializationError:  # lone surrogates
-            return json.dumps(value.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+        except (PydanticSerializationError, UnicodeError):  # lone surrogates, bytes that are no text, unknown objects
+            return json.dumps(jsonable(value, _plainer), ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, datetime | date | time | timedelta | Decimal | Enum | bytes | bytearray | memoryview):
         return str(jsonable(value, _plainer))
     plain = jsonable(value, _plainer)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
-def _with_well_formed_keys(value: Any) -> Any:
+def _opened(value: Any) -> Any:
+    """The same with well-formed keys, and with dicts in place of models, whose bytes then are bytes like others."""
+    if isinstance(value, BaseModel):
+        return _opened(value.model_dump())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _opened(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
-        return {well_formed(key) if isinstance(key, str) else key: _with_well_formed_keys(item) for key, item in items}
-    if isinstance(value, list | tuple):
-        return [_with_well_formed_keys(item) for item in cast("Sequence[Any]", value)]
+        return {well_formed(key) if isinstance(key, str) else key: _opened(item) for key, item in items}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_opened(item) for item in cast("Iterable[Any]", value)]
     return value
 
 
@@ -97,6 +103,8 @@ def _plainer(value: Any) -> object:
     """
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
+    if isinstance(value, memoryview):
+        return bytes(cast("memoryview[int]", value))
     if isinstance(value, Mapping):
         return dict(cast("Mapping[object, object]", value))
     if isinstance(value, Sequence | Set | Iterator):

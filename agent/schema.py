@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
+from agent.json_schema import JsonSchema
 from agent.text import bounded
 
 Schema = dict[str, object]
@@ -16,6 +17,16 @@ Schema = dict[str, object]
 _LISTS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _SINGLES: Final = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else"})
+
+_OF_ALL_TYPES: Final = frozenset({"title", "description", "default", "examples", "$defs", "definitions"})
+"""What is said of a value whatever its type is."""
+
+_WORDS_OF_TYPES: Final[Mapping[str, frozenset[str]]] = {
+    "array": frozenset({"items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"}),
+    "object": frozenset({"properties", "patternProperties", "propertyNames", "required", "additionalProperties"}),
+    "string": frozenset({"minLength", "maxLength", "pattern"}),
+    "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+}
 
 _LONGEST_REASON: Final = 300
 
@@ -42,7 +53,9 @@ def why_no_schema(error: BaseException) -> str:
 
 
 def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:
-    """The same schema for providers that take neither references nor enumerations of anything but strings.
+    """The same schema for providers that take neither references, nor lists of types, nor enumerations of anything but strings.
+
+    What a model writes by it still fits the tool: a text that does not fit is read once more.
 
     Args:
         schema: The parameters of a tool.
@@ -57,7 +70,8 @@ def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:
                 return {"type": "object"}
             siblings = {key: value for key, value in node.items() if key != "$ref"}
             return written_out({**definitions[name], **siblings}, (*opened, name))
-        return _portable_words(_map_children(node, lambda child: written_out(child, opened)))
+        children = _map_children(_one_type_each(node), lambda child: written_out(child, opened))
+        return _portable_words(_plain_words(children))
 
     return written_out(dict(schema), ())
 
@@ -129,21 +143,46 @@ def _plain_words(node: Schema) -> Schema:
     if kinds is not None:
         distinct = [kind for position, kind in enumerate(kinds) if kind not in kinds[:position]]
         plain["items"] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
-    if plain.get("type") == "array" and not plain.get("items"):
+    if plain.get("type") == "array" and plain.get("items") in (None, {}, True, False):
         plain["items"] = {"type": "string"}
     return plain
+
+
+def _one_type_each(node: Schema) -> Schema:
+    """A node that allows several types, as a choice between them; each with what is said of values of its type."""
+    kinds = node.get("type")
+    if not isinstance(kinds, list):
+        return node
+    of_all = {key: value for key, value in node.items() if key in _OF_ALL_TYPES}
+    rest = {key: value for key, value in node.items() if key not in {"type", "enum", *_OF_ALL_TYPES}}
+    choices: list[Schema] = []
+    for kind in cast("list[str]", kinds):
+        values = [value for value in cast("list[object]", node.get("enum", ())) if _is_of_type(kind, value)]
+        if values or "enum" not in node:
+            said = {key: value for key, value in rest.items() if key not in _words_of_others(kind)}
+            choices.append({"type": kind, **said, **({"enum": values} if values and kind != "null" else {})})
+    return {**of_all, **choices[0]} if len(choices) == 1 else {**of_all, "anyOf": choices}
+
+
+def _words_of_others(kind: str) -> set[str]:
+    own = "number" if kind == "integer" else kind
+    return {word for other, words in _WORDS_OF_TYPES.items() if other != own for word in words}
+
+
+def _is_of_type(kind: str, value: object) -> bool:
+    return not any(JsonSchema({"type": kind}).problems(value))
 
 
 def _portable_words(node: Schema) -> Schema:
     """One node, with a type, and with texts where it enumerates anything else."""
     plain = {key: value for key, value in node.items() if key not in {"$defs", "definitions"}}
-    if not set(plain) & {"type", "anyOf", "oneOf", "allOf", "enum", "const"}:
-        plain["type"] = "string"
-    if not all(isinstance(value, str) for value in cast("list[object]", plain.get("enum", []))):
+    if "enum" in plain:
         plain["type"] = "string"
         plain["enum"] = [_text(value) for value in cast("list[object]", plain["enum"])]
         if "default" in plain:
             plain["default"] = _text(plain["default"])
+    elif not set(plain) & {"type", "anyOf", "oneOf", "allOf"}:
+        plain["type"] = "object" if "properties" in plain else "array" if "items" in plain else "string"
     return plain
 
 
@@ -162,15 +201,19 @@ def _referenced(node: Mapping[str, object]) -> str:
 
 
 def _map_children(node: Schema, change: Callable[[Schema], Schema]) -> Schema:
-    """The node with each schema directly inside it changed."""
+    """The node with each schema directly inside it changed. True and False, for anything and nothing, say no more than {}."""
+
+    def changed_child(child: object) -> Schema:
+        return change(cast(Schema, child) if isinstance(child, dict) else {})
+
     changed: Schema = {}
     for key, value in node.items():
         if key in _SINGLES and isinstance(value, dict):
             changed[key] = change(cast(Schema, value))
         elif key in _LISTS and isinstance(value, list):
-            changed[key] = [change(child) for child in cast("list[Schema]", value)]
+            changed[key] = [changed_child(child) for child in cast("list[object]", value)]
         elif key in _MAPS and isinstance(value, dict):
-            changed[key] = {name: change(child) for name, child in cast("dict[str, Schema]", value).items()}
+            changed[key] = {name: changed_child(child) for name, child in cast("dict[str, object]", value).items()}
         else:
             changed[key] = value
     return changed

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, cast
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from agent.annotations import Namespace, plain_function, signature_of
+from agent.annotations import Namespace, layers_of, plain_function, signature_of
 from agent.context import HiddenParameters, hidden_parameters
 from agent.docstrings import Docstring, parse_docstring
 from agent.errors import ToolDefinitionError
@@ -42,6 +42,7 @@ class ToolSignature:
     """A function as a tool: what the model sees of its parameters, and what is hidden.
 
     Attributes:
+        bound: Names that partials have filled in: the model neither sees nor changes them.
         takes_any: It has `**keywords`, so that arguments of any other name are welcome.
     """
 
@@ -49,15 +50,23 @@ class ToolSignature:
     description: str
     parameters: tuple[Parameter, ...]
     hidden: HiddenParameters
+    bound: frozenset[str]
     takes_any: bool
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """The name of a function; for a callable object that of its class, for a partial that of what it wraps."""
-    if isinstance(function, functools.partial):
-        return name_of(cast("functools.partial[object]", function).func)
-    name: str = getattr(function, "__name__", type(function).__name__)
-    return name.strip("<>")  # <lambda>
+    """The name that its author gave it: of a partial that of what it fills in, of a callable object that of its class.
+
+    What a decorator is called says nothing where it only hands on the name of what it wraps, or where that has none to
+    hand on, as a partial has none.
+    """
+    for layer in layers_of(function):
+        name: str = getattr(layer, "__name__", type(layer).__name__)
+        wrapped: object = getattr(layer, "__wrapped__", None)
+        hands_on = wrapped is not None and getattr(wrapped, "__name__", name) == name
+        if not (hands_on or isinstance(layer, functools.partial)):
+            return name.strip("<>")  # <lambda>
+    return plain_function(function).__name__
 
 
 def documentation_of(function: Callable[..., object]) -> Docstring:
@@ -101,7 +110,7 @@ def read_signature(function: Callable[..., object], name: str) -> ToolSignature:
                 f"tool {name!r}: parameter {parameter.name!r} can only be passed by position, but a model passes "
                 "arguments by name; if a decorator hides the real parameters, let it use functools.wraps"
             )
-    return ToolSignature(name, documentation.description, tuple(parameters), hidden, takes_any)
+    return ToolSignature(name, documentation.description, tuple(parameters), hidden, bound, takes_any)
 
 
 def is_unbound_method(function: Callable[..., object]) -> bool:
@@ -116,8 +125,13 @@ def _without_self(function: Callable[..., object], parameters: list[inspect.Para
 
 
 def _bound_keywords(function: Callable[..., object]) -> frozenset[str]:
-    """The keywords that a partial has filled in: the model neither sees nor changes them."""
-    return frozenset(function.keywords if isinstance(function, functools.partial) else ())
+    """The keywords that partials have filled in, however deep below decorators."""
+    return frozenset(
+        name
+        for layer in layers_of(function)
+        if isinstance(layer, functools.partial)
+        for name in cast("functools.partial[object]", layer).keywords
+    )
 
 
 def _read_parameter(

@@ -5,6 +5,7 @@ Every limit is looked at before the work is done, so that no expression takes lo
 
 import ast
 import math
+import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -26,6 +27,23 @@ _SIGNS: Final = str.maketrans(
     {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "（": "(", "）": ")", "＋": "+", "，": ","}
 )
 
+_SEPARATED: Final = re.compile(r"\d,\d{3}(?!\d)")
+"""12,345: one number for whoever wrote it, and two for the parser."""
+_NO_SEPARATORS: Final = (
+    "Write numbers without separators, as in 1000; commas stand between the arguments of functions, with a space behind "
+    "each."
+)
+_WORDS: Final = re.compile(
+    r"""(?>
+        (?: 0[xX][\da-fA-F_]+ | 0[oO][0-7_]+ | 0[bB][01_]+
+          | (?: \d[\d_]*(?:\.[\d_]*)? | \.\d[\d_]* ) (?:[eE][+-]?\d[\d_]*)? ) (?![\w.])  # a number
+        | [^\W\d]\w*  # a name
+        | [^\w'"\\]   # a sign
+    )*+""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What the parser is given: it would warn on stderr of a number that runs into a word, and of what it finds in texts."""
+
 
 @tool(idempotent=True)
 def calculator(expression: str) -> int | float:
@@ -45,8 +63,13 @@ def calculate(expression: str) -> Number:
     """
     if len(expression) > LONGEST_EXPRESSION:
         raise ToolError(f"The expression is longer than {LONGEST_EXPRESSION:,} characters.")
+    plain = expression.translate(_SIGNS).strip()
+    if _SEPARATED.search(plain):
+        raise ToolError(_NO_SEPARATORS)
+    if not _WORDS.fullmatch(plain):
+        raise ToolError(_known())
     try:
-        tree = ast.parse(expression.translate(_SIGNS).strip(), mode="eval")
+        tree = ast.parse(plain, mode="eval")
     except SyntaxError as error:
         raise ToolError(f"This is no arithmetic expression: {error.msg}.") from error
     except (ValueError, RecursionError, MemoryError) as error:  # NUL bytes, too many digits; nested beyond the parser
@@ -59,6 +82,10 @@ def calculate(expression: str) -> Number:
         raise ToolError("Division by zero.") from error
     except OverflowError as error:
         raise ToolError("A number becomes too large.") from error
+
+
+def _known() -> str:
+    return f"Only numbers, + - * / // % ** and parentheses, and {', '.join(_FUNCTIONS)} are known."
 
 
 def _value(node: ast.expr, depth: int) -> Number:
@@ -81,11 +108,9 @@ def _value(node: ast.expr, depth: int) -> Number:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
             return _bounded(_applied(name, [_value(argument, depth - 1) for argument in arguments]))
         case ast.Tuple():
-            raise ToolError(
-                "Write numbers without separators, as in 1000; commas stand between the arguments of functions."
-            )
+            raise ToolError(_NO_SEPARATORS)
         case _:
-            raise ToolError(f"Only numbers, + - * / // % ** and parentheses, and {', '.join(_FUNCTIONS)} are known.")
+            raise ToolError(_known())
 
 
 def _chain(node: ast.BinOp, depth: int) -> Number:

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from agent import Budget
+from agent import Agent, Budget
 from agent.budget import Usage
 from agent.errors import (
     BrokenRecord,
@@ -16,6 +17,7 @@ from agent.errors import (
     ConfigurationError,
     Conflict,
     NotResumable,
+    PawlError,
     RunCancelled,
     RunFailed,
     RunNotFound,
@@ -56,6 +58,26 @@ def test_a_result_holds_output_usage_steps_and_events(play: Play, hand: Hand) ->
         assert info.started_at is not None
         assert info.ended_at is not None
         assert info.created_at <= info.started_at <= info.ended_at
+
+    play(scene)
+
+
+class Measured(BaseModel):
+    value: float
+
+
+def test_a_stored_result_that_does_not_fit_the_agent_is_an_error_of_ours_and_can_be_read_without_it(
+    play: Play, hand: Hand
+) -> None:
+    agent = Agent("Measure.", name="support", output_schema=Measured)
+
+    async def scene(client: AsyncClient) -> None:
+        run = await client.submit(agent, "x")
+        hand.take(run.id).end(RunCompleted(output={"value": None}))
+
+        with pytest.raises(PawlError, match=rf"run {run.id} has completed, but output_schema=Measured does not fit"):
+            await run.result(timeout=5)
+        assert (await (await client.get(run.id)).result()).output == {"value": None}
 
     play(scene)
 

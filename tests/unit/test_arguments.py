@@ -1,5 +1,6 @@
 """What a model wrote, as the values that a tool takes."""
 
+import copy
 import enum
 import json
 from dataclasses import dataclass
@@ -339,7 +340,8 @@ def test_a_hand_made_tool_takes_arguments_as_they_are(given: object, expected: d
     [
         ({}, "answer: is required"),
         ({"answer": 210}, "answer: must be of type string"),
-        ({"answer": "210", "times": "2"}, "times: must be of type integer"),
+        ({"answer": "210", "times": "two"}, "times: must be of type integer"),
+        ({"answer": "210", "times": "[2]"}, "times: must be of type integer"),
         ({"answer": None}, "answer: must be of type string"),
         ({"answer": "210", "more": 1}, "more: there is no such parameter (there is: answer, times)"),
     ],
@@ -362,7 +364,33 @@ def test_a_hand_made_schema_may_allow_more() -> None:
 
     assert made.validate_arguments({"answer": "a", "more": 1}) == {"answer": "a", "more": 1}
     with pytest.raises(InvalidArguments, match="more: must be of type integer"):
-        made.validate_arguments({"answer": "a", "more": "1"})
+        made.validate_arguments({"answer": "a", "more": "one"})
+
+
+MIXED: dict[str, object] = {
+    "n": {"type": "integer", "enum": [1, 2, 3]},
+    "m": {"type": ["string", "null"], "enum": ["a", None]},
+    "many": {"type": "array", "items": {"type": "object", "properties": {"k": {"const": 5}, "t": {"type": "string"}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"n": "2"}, {"n": 2}),
+        ({"m": "null"}, {"m": None}),
+        ({"m": "a"}, {"m": "a"}),
+        ({"many": '[{"k": "5"}]'}, {"many": [{"k": 5}]}),
+        ({"many": ['{"k": 5, "t": "5"}', {"t": None}]}, {"many": [{"k": 5, "t": "5"}, {}]}),
+    ],
+)
+def test_what_does_not_fit_a_hand_made_schema_is_read_once_more(
+    given: dict[str, object], expected: dict[str, object]
+) -> None:
+    before = copy.deepcopy(given)
+
+    assert hand_made(properties=MIXED, required=[]).validate_arguments(given) == expected
+    assert given == before
 
 
 # A model: its fields are the arguments.

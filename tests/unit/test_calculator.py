@@ -1,6 +1,7 @@
 """The calculator: right, fast, and nothing but arithmetic."""
 
 import ast
+import contextlib
 import time
 
 import pytest
@@ -35,6 +36,11 @@ from agent.toolbox.arithmetic import calculate
         ("abs(-3) + min(1, 2) + max(1, 2, 3)", 7),
         ("sqrt(16)", 4.0),
         ("1_000 + 0x10", 1016),
+        ("0o17 + 0b11 + 0xfF", 273),
+        ("1e2 + 1.5E+1 + .5 + 2.", 117.5),
+        ("max(1000, 500)", 1000),
+        ("max(1,50)", 50),
+        ("max(1 ,500)", 500),
         ("+".join(["1"] * 500), 500),
         ("(" * 50 + "1" + ")" * 50, 1),
         (" 1 ", 1),
@@ -73,6 +79,13 @@ def test_what_is_no_arithmetic_or_too_much_is_an_error_at_once(expression: str):
         ("0 ** -1", "Division by zero."),
         ("2^3", "Write ** for powers"),
         ("1,000 + 1", "without separators"),
+        ("max(12,345, 10)", "without separators"),
+        ("max(1,500, 900)", "without separators"),
+        ("round(3,500)", "without separators"),
+        ("sqrt(1,024)", "without separators"),
+        ("max(1，500, 900)", "without separators"),
+        ("max(1,234.5, 2)", "without separators"),
+        ("min(1,234,567, 2)", "without separators"),
         ("10**1000", "more than 1,000 digits"),
         ("10**999 * 10", "more than 1,000 digits"),
         ("3**9999", "more than 1,000 digits"),
@@ -113,6 +126,38 @@ def test_what_is_no_arithmetic_or_too_much_is_an_error_at_once(expression: str):
 def test_errors_are_words(expression: str, words: str):
     with pytest.raises(ToolError, match=words.replace("*", r"\*")):
         calculate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "1if 2 else 3",
+        "0x1for x in y",
+        "0xfor 1",
+        "1.if 1 else 2",
+        "1.5.3if 2 else 3",
+        "0b1and 1",
+        "1_0or 2",
+        "1e5in 2",
+        r"'\d'",
+    ],
+)
+def test_what_would_be_warned_of_is_not_parsed(expression: str):
+    with pytest.raises(ToolError, match="are known"):
+        calculate(expression)
+
+
+PIECES = [
+    "0", "1", "0x", "0b", "0o", "f", "e", "E", "j", ".", "_", "+", "(", ")", ",", " ", "if", "or", "and", "is", "in", "not",
+    "else", "for", "x", '"', "'", "\\", "#",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@given(st.lists(st.sampled_from(PIECES), max_size=8))
+def test_nothing_is_ever_warned_of(parts: list[str]):
+    with contextlib.suppress(ToolError):
+        assert isinstance(calculate("".join(parts)), int | float)
 
 
 @given(st.text(alphabet="0123456789.+-*/%() ,e_abcxrounsqtmi[]'\"^<>~\n", max_size=60))

@@ -19,7 +19,7 @@ def card(parameters: dict[str, object]) -> AgentCard:
     [
         (CLOSED, {"amout": 3}, "amout: there is no such parameter"),
         (CLOSED, {}, "amount: is required"),
-        (CLOSED, {"amount": "3"}, "amount: must be of type integer"),
+        (CLOSED, {"amount": "three"}, "amount: must be of type integer"),
         (CLOSED, {"amount": 0}, "amount: must be at least 1"),
         (CLOSED, {"amount": None}, "amount: must be of type integer"),
     ],

@@ -20,6 +20,7 @@ from agent.errors import (
     UnknownPriceError,
 )
 from worker.cli.errors import ExitCode, reported
+from worker.cli.working import run
 
 
 def outcome_of(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -86,3 +87,20 @@ def test_a_verb_that_ends_well_gives_its_own_code() -> None:
         reported(lambda: ExitCode.TIMEOUT)()
 
     assert exited.value.exit_code == 5
+
+
+def test_a_run_in_process_that_asks_says_how_a_person_answers_on_the_command_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def untouched(**_: object) -> None: ...
+
+    monkeypatch.setattr("scheduler.log.configure", untouched)  # the log of the process that tests
+    with pytest.raises(typer.Exit) as exited:
+        reported(run)(limits={}, target="examples.assistant", task="Multiply two numbers.")
+
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert exited.value.exit_code == ExitCode.WAITING
+    assert " asks: Which numbers? (" in said
+    for verb in ("pawl submit assistant ...", "pawl reply RUN TEXT", "pawl approve RUN", "pawl chat assistant"):
+        assert f"`{verb}`" in said
+    assert "answer=" not in said

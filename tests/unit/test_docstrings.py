@@ -131,3 +131,30 @@ def test_a_docstring_without_a_summary_has_no_description() -> None:
 )
 def test_malformed_lines_describe_nothing_and_raise_nothing(text: str) -> None:
     assert parse_docstring(text).parameters == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Get.\n\nArgs:\n    - city: The city.\n    - days (int): How many: 1 to 7.\n\nReturns:\n    Text.",
+        "Get.\n\nArgs:\n    * `city`: The city.\n    * `days` (int): How many: 1 to 7.",
+        "Get.\n\nArgs:\n    **city**: The city.\n    **days** (int): How many: 1 to 7.",
+        "Get.\n\n**Args:**\n- **city:** The city.\n- **days (int)**: How many: 1 to 7.",
+        "Get.\n\n**Parameters**:\n    ``city``: The city.\n    ``days``: How many: 1 to 7.",
+        "Get.\n\n参数：\n    city：The city.\n    days（整数）：How many: 1 to 7.\n\n返回：\n    Text.",
+        "Get.\n\n参数:\n    city: The city.\n    days (int): How many: 1 to 7.\n返回值:\n    Text.",
+        "Get.\n\nParameters\n----------\n`city` : str\n    The city.\n**days**\n    How many: 1 to 7.",
+        "Get.\n\n:param `city`: The city.\n:param int `days`: How many: 1 to 7.",
+    ],
+)
+def test_names_are_known_however_they_are_marked_and_listed(text: str) -> None:
+    read = parse_docstring(text)
+
+    assert read.description == "Get."
+    assert read.parameters == {"city": "The city.", "days": "How many: 1 to 7."}
+
+
+def test_marks_inside_of_a_text_stay() -> None:
+    read = parse_docstring("Args:\n    city: *Not* the `county`.\n    zone：**重要** 的")
+
+    assert read.parameters == {"city": "*Not* the `county`.", "zone": "**重要** 的"}

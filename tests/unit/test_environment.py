@@ -313,9 +313,11 @@ def test_the_time_that_a_sync_tool_waits_for_a_thread_does_not_count() -> None:
 
 
 def test_nothing_is_called_that_gets_its_thread_when_the_run_is_not_surely_owned_any_more() -> None:
-    owned, called, gate = [True], list[str](), threading.Event()
+    owned, called = [True], list[str]()
+    taken, gate = threading.Event(), threading.Event()
 
     def hold() -> None:
+        taken.set()
         gate.wait(10)
 
     def effect(tool_context: ToolContext) -> None:
@@ -328,7 +330,7 @@ def test_nothing_is_called_that_gets_its_thread_when_the_run_is_not_surely_owned
         environment, call = Environment(threads=1), replace(CALL, owns_run=lambda: owned[0])
         first = asyncio.create_task(environment.execute_action(build_tool(hold), {}, None, call))
         second = asyncio.create_task(environment.execute_action(build_tool(effect), {}, None, call))
-        await asyncio.sleep(0)
+        await asyncio.to_thread(taken.wait, 10)
         owned[0] = False
         gate.set()
         await first

@@ -25,7 +25,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "redacted"),
     [
         (f"the key {KEY} is wrong", "the key [redacted] is wrong"),
-        (f"Authorization: Bearer {KEY}", "Authorization: [redacted] [redacted]"),
+        (f"Authorization: Bearer {KEY}", "Authorization: [redacted]"),
         ("authorization=Basic dXNlcjpwYXNz", "authorization=[redacted]"),
         ("sent 'Bearer TESTTOKEN-abcdef0123456789'", "sent 'Bearer [redacted]'"),
         ("https://host/v1?key=abc&model=small", "https://host/v1?key=[redacted]&model=small"),
@@ -36,6 +36,24 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
         ("{'x-api-key': 'abc def', 'n': 1}", "{'x-api-key': '[redacted]', 'n': 1}"),
         ("[(b'Authorization', b'abc'), (b'Host', b'h')]", "[(b'Authorization', b'[redacted]'), (b'Host', b'h')]"),
         ('{"password": "a \\" b", "n": 1}', '{"password": "[redacted]", "n": 1}'),
+        ("Authorization: token abcdef123456 was refused", "Authorization: [redacted] was refused"),
+        ("sent 'authorization: ApiKey abc', and", "sent 'authorization: [redacted]', and"),
+        ("{'Authorization': 'Token abc', 'Host': 'h'}", "{'Authorization': '[redacted]', 'Host': 'h'}"),
+        ('Authorization: Token token="a b", nonce="c"', "Authorization: [redacted]"),
+        (
+            "Authorization: AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/s3, Signature=fe5",
+            "Authorization: [redacted]",
+        ),
+        ('Proxy-Authorization: Digest username="x", response="abc" is over', "Proxy-Authorization: [redacted] is over"),
+        ("X-Auth-Token: Token abc", "X-Auth-Token: [redacted]"),
+        ("X-Api-Key: abc", "X-Api-Key: [redacted]"),
+        ("Cookie: session=abc; theme=dark\nHost: h", "Cookie: [redacted]\nHost: h"),
+        ("Set-Cookie: sid=abc; Path=/; HttpOnly", "Set-Cookie: [redacted]"),
+        (json.dumps({"cookie": "a=b; c=d", "n": 1}), '{"cookie": "[redacted]", "n": 1}'),
+        (
+            json.dumps({"e": "Authorization: Basic dXNlcjo=", "n": "a, b"}),
+            '{"e": "Authorization: [redacted]", "n": "a, b"}',
+        ),
         (json.dumps({"error": f"refused:\n{KEY}"}), '{"error": "refused:\\n[redacted]"}'),
         (json.dumps(json.dumps({"api_key": "a b"})), json.dumps(json.dumps({"api_key": REDACTED}))),
     ],
@@ -43,6 +61,35 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_secret_is_found_by_its_shape_and_the_text_still_reads(text: str, redacted: str) -> None:
     assert redact(text) == redacted
     assert redact(redacted) == redacted
+
+
+KEYS = [
+    *(f"gh{kind}_abcdefghijklmnop123456" for kind in "pousr"),
+    "github_pat_11ABCDEFG0abcdefghij_klmnop",
+    "glpat-abcdefghij1234567890",
+    *(f"xox{kind}-123456789012-abcdefghij" for kind in "abprs"),
+    "gsk_abcdefghijklmnop1234567890",
+    "hf_abcdefghijklmnopqrst",
+    "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_of_a_well_known_kind_is_found_wherever_it_stands(key: str) -> None:
+    for text in (
+        "{}",
+        "token: {}",
+        "'{}' is refused",
+        "x={}, y",
+        "https://{}@host/",
+        "a\n{}",
+        r'"a\n{}"',
+        "({})",
+        "Token {}.",
+    ):
+        assert redact(text.format(key)) == text.format(REDACTED)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +101,8 @@ def test_a_secret_is_found_by_its_shape_and_the_text_still_reads(text: str, reda
         "http://localhost:8000/v1/models and http://host:80/path?x=a@b",
         "redis://localhost:6379/0 and unix:///tmp/redis.sock?db=0",
         "401: missing bearer token",
+        "authorization is required, cookies: 3, half_abcdefghijklmnop, graph_abcdefghijklmnop",
+        "AKIA, ASIA, AIza, hf_hub_download, gsk_x, gho_st, xoxb- and glpat- are beginnings",
         "What is the key to happiness? The author's secret.",
     ],
 )
@@ -99,7 +148,8 @@ def test_a_registered_secret_is_found_quoted_in_a_url() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["api_key", "OPENAI_API_KEY", "x-api-key", "password", "Authorization", "access_token"]
+    "name",
+    ["api_key", "OPENAI_API_KEY", "x-api-key", "password", "Authorization", "access_token", "auth_token", "set-cookie"],
 )
 def test_a_name_says_that_its_value_is_a_secret(name: str) -> None:
     assert names_a_secret(name)
@@ -134,7 +184,19 @@ def test_the_registry_is_bounded() -> None:
 
 def test_a_long_hostile_text_is_scanned_in_reasonable_time() -> None:
     started = time.process_time()
-    for part in ("://a:", "?key", '"api_key": "\\', "bearer ", "sk-", "password'"):
+    parts = (
+        "://a:",
+        "?key",
+        '"api_key": "\\',
+        "bearer ",
+        "sk-",
+        "password'",
+        "ghp_",
+        "xoxb-",
+        "AKIA",
+        "authorization:",
+    )
+    for part in (*parts, 'cookie: a="', "cookie: a; ", "authorization: a=1,", "authorization: a b"):
         redact(part * 20_000)
 
     assert time.process_time() - started < 3

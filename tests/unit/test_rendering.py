@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from agent.context import ActionContext
 from agent.errors import ToolError, UnrenderableResult
+from agent.output import any_json
 from agent.rendering import cut, render_result
 
 
@@ -78,6 +79,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         (timedelta(minutes=1), "PT1M"),
         (Decimal("1.10"), "1.10"),
         (b"\xff\x00", "_wA="),
+        (memoryview(b"\xff"), "_w=="),
+        ([memoryview(b"\xff")], '["_w=="]'),
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         (Path("a/b"), "a/b"),
         (Color.RED, "red"),
@@ -102,6 +105,34 @@ def test_the_values_that_json_does_not_know_become_text() -> None:
     value = {"t": datetime(2026, 1, 1, tzinfo=UTC), "d": Decimal("1.10"), "s": {1}, "b": b"\xff\x00"}
 
     assert json.loads(render_result(value)) == {"t": "2026-01-01T00:00:00Z", "d": "1.10", "s": [1], "b": "_wA="}
+
+
+class Scan(BaseModel, frozen=True):
+    """A model of which pydantic makes no JSON: it wants bytes to be UTF-8."""
+
+    data: bytes
+    part: "Scan | None" = None
+
+
+@dataclass
+class Page:
+    scan: Scan
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Scan(data=b"text"), {"data": "text", "part": None}),
+        (Scan(data=b"\xff\x00"), {"data": "_wA=", "part": None}),
+        (Scan(data=b"\xff", part=Scan(data=b"\xfe")), {"data": "_w==", "part": {"data": "_g==", "part": None}}),
+        ({"a\ud800": Scan(data=b"\xff")}, {"a\ufffd": {"data": "_w==", "part": None}}),
+        ([Page(Scan(data=b"\xff"))], [{"scan": {"data": "_w==", "part": None}}]),
+        ({Scan(data=b"\xff")}, [{"data": "_w==", "part": None}]),
+    ],
+)
+def test_bytes_are_base64_wherever_they_stand(value: object, expected: object) -> None:
+    assert json.loads(render_result(value)) == expected
+    assert any_json(value) == expected
 
 
 def circular() -> list[object]:

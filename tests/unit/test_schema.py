@@ -5,6 +5,8 @@ from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from agent.schema import portable, schema_of
@@ -202,3 +204,83 @@ def test_properties_may_be_named_like_the_words_of_schemas() -> None:
         "items": {"type": "array", "items": {"type": "integer"}},
         "const": {"type": "string", "default": "x"},
     }
+
+
+def test_a_portable_schema_written_by_hand_is_put_into_the_same_words() -> None:
+    """case-046"""
+    by_hand: dict[str, object] = {
+        "type": "object",
+        "properties": {
+            "number": {"type": "integer", "enum": [1, 2, 3]},
+            "mixed": {"type": ["string", "null"], "enum": ["a", None], "description": "Which."},
+            "bare": {"type": "array"},
+            "anything": {"type": "array", "items": True},
+            "open": True,
+            "kinds": {"type": ["array", "integer", "string"], "minimum": 1, "maxLength": 3},
+            "one": {"type": ["integer"]},
+            "fixed": {"const": 5},
+            "either": {"oneOf": [{"const": "a"}, {"const": 2}]},
+            "untyped": {"properties": {"x": {"type": ["number", "null"]}}},
+        },
+    }
+
+    assert portable(by_hand)["properties"] == {
+        "number": {"type": "string", "enum": ["1", "2", "3"]},
+        "mixed": {"description": "Which.", "anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
+        "bare": {"type": "array", "items": {"type": "string"}},
+        "anything": {"type": "array", "items": {"type": "string"}},
+        "open": {"type": "string"},
+        "kinds": {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string"}},
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "maxLength": 3},
+            ]
+        },
+        "one": {"type": "integer"},
+        "fixed": {"type": "string", "enum": ["5"]},
+        "either": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "string", "enum": ["2"]}]},
+        "untyped": {"type": "object", "properties": {"x": {"anyOf": [{"type": "number"}, {"type": "null"}]}}},
+    }
+
+
+KINDS = st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"])
+VALUES = st.sampled_from([1, 2.5, "a", None, True])
+LEAVES: list[st.SearchStrategy[object]] = [
+    st.booleans(),
+    st.just({}),
+    st.fixed_dictionaries({"type": KINDS}),
+    st.fixed_dictionaries({"type": st.lists(KINDS, min_size=1, max_size=3, unique=True)}),
+    st.fixed_dictionaries({"enum": st.lists(VALUES, min_size=1, max_size=3)}),
+    st.fixed_dictionaries({"const": VALUES}),
+]
+
+
+def around(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    choices = st.lists(inner, min_size=1, max_size=3)
+    nodes: list[st.SearchStrategy[object]] = [
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
+        st.fixed_dictionaries({"type": st.just(["array", "null"]), "items": inner}),
+        st.fixed_dictionaries({"properties": st.fixed_dictionaries({"one": inner})}),
+        st.fixed_dictionaries({"anyOf": choices}),
+        st.fixed_dictionaries({"oneOf": choices}),
+    ]
+    return st.one_of(nodes)
+
+
+BY_HAND = st.recursive(st.one_of(LEAVES), around, max_leaves=6)
+
+
+@given(BY_HAND)
+def test_every_node_of_a_portable_schema_is_plain(by_hand: object) -> None:
+    def look(node: dict[str, Any]) -> None:
+        assert isinstance(node.get("type", ""), str)
+        assert set(node) & {"type", "anyOf"}
+        assert not set(node) & {"const", "oneOf"}
+        assert node.get("type") != "array" or node["items"]
+        assert all(isinstance(value, str) for value in node.get("enum", []))
+        for child in (*node.get("anyOf", []), *node.get("properties", {}).values(), node.get("items")):
+            if child is not None:
+                look(child)
+
+    look(portable({"type": "object", "properties": {"root": by_hand}}))

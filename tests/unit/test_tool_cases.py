@@ -7,17 +7,18 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal, Optional, cast
+from unittest import mock
 
 import pytest
 from pydantic import BaseModel
 
 from agent.context import ToolContext
 from agent.environment import Environment
-from agent.errors import AgentDefinitionError, InvalidArguments, UnrenderableResult
+from agent.errors import AgentDefinitionError, InvalidArguments, ToolDefinitionError, UnrenderableResult
 from agent.registry import ActionRegistry
 from agent.rendering import render_result
 from agent.schema import portable
-from agent.tools import Tool, tool, tool_of
+from agent.tools import Tool, build_tool, tool, tool_of
 
 CALL = ToolContext(run_id="r1", step=1, call_key="1.0", idempotency_key="r1:1.0")
 
@@ -95,6 +96,57 @@ def test_case_044_partials_and_callable_objects_keep_their_names_and_their_secre
         registry.register(functools.partial(weather, "L"))
 
 
+def retrying(function: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(function)
+    def wrapper(*positional: Any, **named: Any) -> object:
+        return function(*positional, **named)
+
+    return wrapper
+
+
+class Oracle:
+    def __call__(self, key: str, question: str) -> str:
+        """Knows."""
+        return f"{key} {question}"
+
+
+def greet(**names: str) -> str:
+    """Greets."""
+    return " ".join(f"{role}={name}" for role, name in sorted(names.items()))
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "description"),
+    [
+        (retrying(functools.partial(weather, key="K")), "weather", "Current weather."),
+        (retrying(retrying(functools.partial(weather, key="K"))), "weather", "Current weather."),
+        (retrying(functools.partial(retrying(weather), key="K")), "weather", "Current weather."),
+        (functools.partial(retrying(functools.partial(weather, key="K"))), "weather", "Current weather."),
+        (functools.lru_cache(functools.partial(weather, key="K")), "weather", "Current weather."),
+        (retrying(functools.partial(Oracle(), key="K")), "Oracle", "Knows."),
+        (retrying(functools.partial(greet, key="K")), "greet", "Greets."),
+    ],
+)
+def test_case_044_what_a_partial_filled_in_stays_hidden_under_decorators(
+    function: Callable[..., object], name: str, description: str
+) -> None:
+    made = tool_of(function)
+
+    assert (made.name, made.description) == (name, description)
+    assert "key" not in json.dumps(made.parameters)
+    with pytest.raises(InvalidArguments, match="key: there is no such parameter"):
+        made.validate_arguments({"city": "Rome", "question": "?", "key": "mine"})
+
+
+def test_case_044_a_decorator_hands_on_the_name_also_of_a_callable_object() -> None:
+    assert tool_of(retrying(retrying(Oracle()))).name == "Oracle"
+
+
+def test_an_object_that_has_any_attribute_is_refused_and_not_unwrapped_for_ever() -> None:
+    with pytest.raises(ToolDefinitionError, match="its signature cannot be read"):
+        build_tool(cast("Callable[..., object]", mock.call))
+
+
 @tool
 def find(
     q: str,
@@ -113,6 +165,7 @@ def find(
         ({"q": "a"}, "a 10 None None"),
         ({"q": "a", "limit": "5"}, "a 5 None None"),
         ({"q": "a", "limit": "null", "tags": "null"}, "a 10 None None"),
+        ({"q": "null", "lang": "null"}, "null 10 None None"),
     ],
 )
 def test_case_045_null_for_an_optional_parameter_means_its_default(arguments: dict[str, object], expected: str) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from pydantic import BaseModel, Field
@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from agent.agent import Agent
 from agent.errors import AgentDefinitionError, RunFailed, ToolError
-from agent.events import ModelReplied, ReplyRejected, ToolReturned
+from agent.events import ModelReplied, ReplyRejected, RunCompleted, ToolReturned, decode, encode
 from agent.models.base import ModelReply, ModelRequest
 from agent.models.function import FunctionModel
 from agent.models.scripted import ScriptedModel, call, say
@@ -245,3 +245,132 @@ def test_an_own_exit_checks_its_own_result():
 
     with pytest.raises(AgentDefinitionError, match="let finish check its own"):
         Agent("Do it.", tools=[finish], output_validators=[short])
+
+
+# --- numbers that JSON does not have
+
+
+class Measured(BaseModel):
+    """A measurement."""
+
+    value: float
+    more: Any = None
+
+
+@pytest.mark.parametrize(
+    ("output_type", "written", "good", "place"),
+    [
+        (float, "NaN", "1.5", "result"),
+        (float, "1e999", "1.5", "result"),
+        (float, "-Infinity", "1.5", "result"),
+        (list[float], "[1, Infinity]", "[1]", "1"),
+        (list[float], '[1, "Infinity"]', "[1]", "1"),
+        (dict[str, Measured], '{"a": {"value": NaN}}', "{}", "a.value"),
+        (dict, '{"a": [{"b": NaN}]}', "{}", "a.0.b"),
+        (Measured, '{"value": 1e999}', '{"value": 1}', "value"),
+        (Measured, '{"value": 1, "more": {"a": NaN}}', '{"value": 1}', "more.a"),
+    ],
+)
+def test_a_number_that_json_does_not_have_goes_back_to_the_model(output_type: Any, written: str, good: str, place: str):
+    """It would come out of the record as null, and the run would have no result for ever."""
+    agent = Agent("Measure.", output_schema=output_type, model=ScriptedModel([say(written), say(good)]))
+
+    result = virtual_time.run(agent.run("go"))
+    assert (result.output, result.steps) == (OutputSchema(output_type).of_text(good), 2)
+    (words,) = refusals(result)
+    assert words.endswith(f"\n{place}: Input should be a finite number")
+
+
+@pytest.mark.parametrize(
+    ("output_type", "arguments", "good", "place"),
+    [
+        (float, {"result": "NaN"}, "1.5", "result"),
+        (list[float], {"result": [1, "-inf"]}, "[1]", "result.1"),
+        (dict[str, Measured], {"result": {"a": {"value": "1e999"}}}, "{}", "a.value"),
+        (Measured, {"value": "Infinity"}, '{"value": 1}', "value"),
+    ],
+)
+def test_the_exit_takes_no_text_for_a_number_that_json_does_not_have(
+    output_type: Any, arguments: dict[str, object], good: str, place: str
+):
+    agent = Agent(
+        "Measure.", output_schema=output_type, model=ScriptedModel([call("terminate", **arguments), say(good)])
+    )
+
+    result = virtual_time.run(agent.run("go"))
+    assert refusals(result) == [f"{place}: Input should be a finite number"]
+
+
+def test_a_validator_cannot_hand_in_what_json_does_not_have():
+    def broken(values: list[float]) -> list[float]:
+        return [value / 2 if value < 10 else float("inf") for value in values]
+
+    replies = [call("terminate", result=[1.0, 20.0]), say("[1, 20]"), say("[1, 2]")]
+    agent = Agent("Halve.", output_schema=list[float], output_validators=[broken], model=ScriptedModel(replies))
+
+    result = virtual_time.run(agent.run("go"))
+    assert result.output == [0.5, 1.0]
+    assert refusals(result) == ["1: Input should be a finite number"] * 2
+
+
+def test_what_an_own_exit_returned_is_kept_as_text_where_json_has_no_number_for_it():
+    """It has done its work: to call it once more would do that twice."""
+
+    @tool(terminal=True)
+    def finish() -> dict[str, object]:
+        """Ends."""
+        return {"mean": float("nan"), "limits": [float("-inf"), 1.0]}
+
+    agent = Agent("Measure.", tools=[finish], model=ScriptedModel([call("finish")]))
+
+    result = virtual_time.run(agent.run("go"))
+    assert result.output == {"mean": "NaN", "limits": ["-Infinity", 1.0]}
+    ended = result.events[-1].event
+    assert isinstance(ended, RunCompleted)
+    assert decode(encode(ended)) == ended
+
+
+# --- texts that look like JSON
+
+
+def content(value: object) -> object:
+    return value
+
+
+@pytest.mark.parametrize("validators", [[], [content]])
+@pytest.mark.parametrize(
+    ("output_type", "written", "value"),
+    [
+        (Annotated[str, Field(max_length=50)], "42", "42"),
+        (Annotated[str, Field(max_length=50)], '{"a": 1}', '{"a": 1}'),
+        (Annotated[str, Field(max_length=50)], '"quoted"', "quoted"),
+        (str | None, "42", "42"),
+        (str | None, "true", "true"),
+        (str | None, "null", None),
+        (Literal["1", "2"], "1", "1"),
+        (int | Literal["1", "x"], "1", 1),
+        (City | str, "42", "42"),
+        (City | str, "Graz", "Graz"),
+    ],
+)
+def test_a_text_is_the_result_where_its_json_is_not(
+    output_type: Any, written: str, value: object, validators: list[Callable[[Any], Any]]
+):
+    model = ScriptedModel([say(written)])
+    agent = Agent("Say it.", output_schema=output_type, output_validators=validators, model=model)
+
+    assert virtual_time.run(agent.run("go")).output == value
+
+
+def test_an_object_that_has_gone_wrong_is_not_taken_for_a_text():
+    replies = [say('{"name": "Graz", "people": -3}'), say('{"name": "Graz", "people": 3}')]
+    agent: Agent[Any] = Agent("Find it.", output_schema=City | str, model=ScriptedModel(replies))
+
+    assert virtual_time.run(agent.run("go")).output == GRAZ
+
+
+def test_a_stored_result_that_does_not_fit_is_an_error_of_ours():
+    with pytest.raises(
+        AgentDefinitionError, match=r"output_schema=City does not fit the result: people: Field required"
+    ):
+        OutputSchema(City).of_json({"name": "Graz"})

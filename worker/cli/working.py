@@ -23,6 +23,7 @@ from worker.cli.submitting import print_output, read_task
 
 if TYPE_CHECKING:
     from agent.agent import Agent
+    from agent.errors import RunWaiting
     from agent.report import StepReport
     from scheduler.deployment import Deployment
     from worker.service import WorkerOptions
@@ -134,7 +135,7 @@ def run(
 ) -> int:
     """Run an agent here and now, without Redis.
 
-    Progress goes to stderr, the result to stdout.
+    Progress goes to stderr, the result to stdout. A run that asks a person ends here: submit it, or chat.
 
     \b
     Examples:
@@ -142,7 +143,7 @@ def run(
       pawl run myapp.agents:support - --max-steps 5 --json < task.txt
     """
     from agent.budget import Budget  # noqa: PLC0415
-    from agent.errors import RunError  # noqa: PLC0415
+    from agent.errors import RunError, RunWaiting  # noqa: PLC0415
     from scheduler.log import configure  # noqa: PLC0415
     from worker.loading import load_agent  # noqa: PLC0415
 
@@ -152,10 +153,11 @@ def run(
     budget = Budget.model_validate(agent.budget.model_dump() | limits)
     try:
         result = asyncio.run(agent.run(words, budget=budget, observer=None if as_json else _Progress()))
-    except RunError as error:
+    except RunError as caught:
+        error = _asking(caught, agent.name or "AGENT") if isinstance(caught, RunWaiting) else caught
         if as_json:
             print_json({"run": error.run_id, "error": str(error), "partial": error.partial})
-        raise
+        raise error from None
     if as_json:
         usage = {**asdict(result.usage), "cost_usd": result.usage.cost_usd}
         print_json({"run": result.run_id, "output": result.output, "steps": result.steps, "usage": usage})
@@ -213,6 +215,18 @@ def _warn_of_models(agents: Mapping[str, Agent[Any]]) -> None:
                 model.check()
             except ModelRefusedRequest as error:
                 complain(f"agent {name!r} cannot ask its model {model.name}, and its runs will fail: {error}")
+
+
+def _asking(waiting: RunWaiting, agent: str) -> RunWaiting:
+    """The same with advice for the command line, in place of that for code, which stands behind in parentheses."""
+    from agent.errors import RunWaiting  # noqa: PLC0415
+
+    asks, _, _ = str(waiting).rpartition(" (")
+    advice = (
+        f"nobody can answer here: with a worker, `pawl submit {agent} ...` and then `pawl reply RUN TEXT` or `pawl approve RUN`, "
+        f"or `pawl chat {agent}`"
+    )
+    return RunWaiting(f"{asks} ({advice})", run_id=waiting.run_id, requests=waiting.requests)
 
 
 class _Progress:
