@@ -43,6 +43,8 @@ def without_reasoning(text: str) -> tuple[str, str]:
     A block without an end holds all that there is. An end without a beginning counts as well, as many templates write the
     beginning themselves; one that belongs to a beginning within the text is a mention.
     """
+    if "<" not in text and "[" not in text:  # most texts: no markup at all
+        return text, ""
     start = 0
     thoughts: list[str] = []
     while (end := _end_of_reasoning(text, start)) is not None:
