@@ -43,6 +43,10 @@ class ContextState:
         """With more to remember, each thing once; of more than 200 the oldest are forgotten."""
         return replace(self, memory=tuple(dict.fromkeys((*self.memory, *texts)))[-MOST_REMEMBERED:])
 
+    def beginning_with(self, task: str) -> "ContextState":
+        """With the first task, if it is not known yet."""
+        return self if self.first_task or not task else replace(self, first_task=task)
+
     def at_the_end_of(self, run: str) -> "ContextState":
         """As the session keeps it: the run at work gets its name."""
         return self if self.run or not self.offset else replace(self, run=run)
@@ -73,6 +77,12 @@ class EarlierRun:
     run: str
     messages: Sequence[Message]
     remembered: Sequence[str] = ()
+
+
+def first_task_of(earlier: Sequence[EarlierRun]) -> str:
+    """What a conversation began with; a run that was ended before it began still had a task."""
+    messages = (message for run in earlier for message in run.messages)
+    return next((message.content for message in messages if message.role is Role.USER and message.content), "")
 
 
 def tokens_of(message: Message) -> int:

@@ -151,11 +151,15 @@ class OutputSchema(Generic[Output]):
                 return quoted, self._adapter.validate_json(quoted)
             raise
 
+    def handed_in(self, arguments: BaseModel) -> object:
+        """The result that the exit was called with."""
+        return arguments if self._is_model else getattr(arguments, FIELD)
+
     def terminate_tool(self) -> Tool:
         """The built-in exit. Its only effect is that the run ends, so that it may be executed again."""
 
         async def finish(arguments: BaseModel) -> object:
-            return arguments if self._is_model else getattr(arguments, FIELD)
+            return self.handed_in(arguments)
 
         description = f"Provide the final result ({self.name}) and end the task."
         return build_model_tool(self._arguments, finish, TERMINATE, description, terminal=True, idempotent=True)

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.aside import preview
 from agent.budget import NO_USAGE, Budget, Usage
-from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun
+from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun, first_task_of
 from agent.errors import BrokenRecord
 from agent.events import (
     BudgetChanged,
@@ -230,7 +230,8 @@ class RunState:
             BrokenRecord: The events do not follow one another, or do not fit together.
         """
         remembered = [text for run in earlier for text in run.remembered]
-        state = cls(head=replace(checkpoint), context=context.remembering(remembered))
+        context = context.remembering(remembered).beginning_with(first_task_of(earlier))
+        state = cls(head=replace(checkpoint), context=context)
         state.conversation.begin_behind(earlier, context)
         expected = 1
         for recorded in events:
@@ -349,8 +350,7 @@ class RunState:
                 self.conversation.move_window(self.conversation.index_of(event.run, event.offset))
                 self.context = replace(self.context, summary=event.summary, run=event.run, offset=event.offset)
             case RunCreated():
-                if not self.context.first_task:
-                    self.context = replace(self.context, first_task=event.task)
+                self.context = self.context.beginning_with(event.task)
                 self.has_budget = event.budget is not None
                 self.created, self.created_at = event, recorded.at
                 self.conversation.append(Message(role=Role.USER, content=event.task))

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from structlog.typing import EventDict, WrappedLogger
 
 from agent.redaction import REDACTED, names_a_secret, redact
-from agent.text import well_formed
+from agent.text import printable, well_formed
 
 Level = Literal["debug", "info", "warning", "error"]
 Form = Literal["auto", "console", "json"]
@@ -80,7 +80,7 @@ class ConsoleLine:
     def __call__(self, logger: WrappedLogger, level: str, event: EventDict) -> str:
         line = {"timestamp": _now(), "level": level, "logger": logger.name}
         for name, value in event.items():
-            line[name] = REDACTED if names_a_secret(name) else redact(_text_of(value))
+            line[name] = REDACTED if names_a_secret(name) else redact(printable(_text_of(value)))
         return redact(self._render(logger, level, line))
 
 

@@ -9,10 +9,10 @@ Both forms of the agent are here: over a registry, and over a list of actions ma
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast, get_origin
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from agent import agent as core
@@ -204,8 +204,17 @@ class Agent:
 
     @classmethod
     def _build_terminate_tool(cls, output_schema: type[Any]) -> Tool:
-        """The built-in exit."""
-        return OutputSchema[object](output_schema).terminate_tool()
+        """The built-in exit, which can also be called with the fields of the result."""
+        schema = OutputSchema[object](output_schema)
+        exit_tool = schema.terminate_tool()
+
+        def finish(**fields: Any) -> object:
+            given = fields.get("arguments")
+            if isinstance(given, BaseModel):  # from the engine, which has checked them
+                return schema.handed_in(given)
+            return schema.handed_in(*cast("Iterable[BaseModel]", exit_tool.validate_arguments(fields).values()))
+
+        return exit_tool.with_function(finish)
 
     @staticmethod
     def _to_content(result: object) -> str:

@@ -16,21 +16,31 @@ local known = call('HGET', SIDS, sid)
 if known then return { 'already', known } end
 if ENDED[record.status] then return { 'over', record.status } end
 
+-- The kind of an ask, and whether it is past its deadline, which no sweep may have seen yet: its default holds all the same.
+local function kind_of(value)
+  local its_kind, deadline = value:match('^(%S+) (%d*)')
+  return its_kind, (tonumber(deadline) or now + 1) <= now
+end
+
 if ask_kind ~= '' then
   if ask ~= '' then
     local value = call('HGET', ASKS, ask)
     if not value then return { 'not_asked' } end
-    if value == 'closed' then return { 'answered' } end
-    if value:match('^(%S+) ') ~= ask_kind then return { 'not_asked' } end
+    local its_kind, is_over = kind_of(value)
+    if value == 'closed' or is_over then return { 'answered' } end
+    if its_kind ~= ask_kind then return { 'not_asked' } end
   else
-    local asks = call('HGETALL', ASKS)
+    local asks, missed = call('HGETALL', ASKS), false
     for i = 1, #asks, 2 do
-      if asks[i + 1]:match('^(%S+) ') == ask_kind then
+      local its_kind, is_over = kind_of(asks[i + 1])
+      if its_kind == ask_kind and is_over then
+        missed = true
+      elseif its_kind == ask_kind then
         if ask ~= '' then return { 'which' } end
         ask = asks[i]
       end
     end
-    if ask == '' then return { 'not_asked' } end
+    if ask == '' then return { missed and 'answered' or 'not_asked' } end
   end
 end
 if call('LLEN', INBOX) >= most_unread or call('HLEN', SIDS) >= most_signals then return { 'full' } end

@@ -97,6 +97,27 @@ def test_a_conversation_is_gone_on_with_where_it_was_left(desk: Site) -> None:
     assert len(desk.client.runs(session="s1").runs) == 3
 
 
+def test_a_run_of_somebody_else_that_waits_is_answered_first(desk: Site) -> None:
+    desk.client.submit("clerk", task(use(ask("Which?")), say("first")), session="s1")
+    done = pawl(desk, "chat", "clerk", "--session", "s2", lines=("/switch s1", "this", task(say("mine"))))
+    assert done.stdout.splitlines() == ["first", "mine"]
+    other = desk.client.submit("clerk", task(use(ask("Which?")), say("second")), session="s3")
+    desk.reaches(other.id, Status.WAITING)
+    done = pawl(desk, "chat", "clerk", "--session", "s3", lines=("that", task(say("mine"))))
+    assert done.stdout.splitlines() == ["second", "mine"]
+
+
+def test_only_ones_own_conversations_are_listed_and_a_bad_name_is_not_entered(desk: Site) -> None:
+    for tenant in ("", "acme"):
+        desk.client.submit("clerk", task(say("done")), session="s1", tenant=tenant).result(timeout=30)
+    done = pawl(
+        desk, "chat", "clerk", "--session", "s1", lines=("/sessions", f"/switch {'x' * 300}", task(say("here")))
+    )
+    assert "acme" not in done.stdout
+    assert done.stdout.splitlines()[-1] == "here"
+    assert session_of(done) == "s1"
+
+
 def test_what_goes_wrong_does_not_end_the_conversation(desk: Site) -> None:
     done = pawl(desk, "chat", "clerk", lines=("no play", task(say("well"))))
     assert done.stdout.splitlines() == ["well"]

@@ -46,6 +46,20 @@ def test_a_question_is_answered_once(desk: Desk) -> None:
     assert desk.signal("0-a", "s4") == Refused("not_asked")
 
 
+def test_an_answer_behind_the_deadline_comes_too_late_although_nobody_has_swept(desk: Desk) -> None:
+    """The default holds: nothing that was to be rejected is executed since all workers were away."""
+    asking(desk, q=NewAsk("approval", 2_000), r=NewAsk("reply"), late=NewAsk("reply", 2_000))
+    desk.pass_time(1_999)
+    assert desk.signal("0-a", "s1", "approve", ask="unknown") == Refused("not_asked")
+    desk.pass_time(1)
+
+    assert desk.signal("0-a", "s2", "approve", ask="q") == Refused("answered")
+    assert desk.signal("0-a", "s3", "approve") == Refused("answered")
+    assert desk.signal("0-a", "s4", ask="late") == Refused("answered")
+    assert desk.record("0-a").status is Status.WAITING
+    assert desk.signal("0-a", "s5") == Refused("woken"), "of two questions one is still open"
+
+
 def test_an_answer_names_its_question_where_there_are_several(desk: Desk) -> None:
     asking(desk, q=NewAsk("reply"), r=NewAsk("reply"), a=NewAsk("approval"))
 

@@ -41,6 +41,8 @@ def test_the_exit_is_built_from_the_schema(schema: type[Any], given: dict[str, o
     assert exit_tool.terminal
     assert exit_tool.description == f"Provide the final result ({schema.__name__}) and end the task."
     assert agent.run("Go.") == agent.result == result
+    assert Environment().execute_action(exit_tool, given) == result
+    assert "Field required" in str(Environment().execute_action(exit_tool, {"no_such_field": 1}))
 
 
 def test_the_final_agent() -> None:

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
+from agent.text import printable, printable_json
 from worker.cli.output import table
-from worker.cli.text import ago, lasting, moment_of, money, one_line, printable, printable_json
+from worker.cli.text import ago, lasting, moment_of, money, one_line
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 STEERING = "\x1b[31m \x07 \r \x00 \x9b \x7f \u202e \u2066 \u2028 \ud83d"

@@ -10,7 +10,7 @@ from agent import Agent, AgentDefinitionError, Budget, BudgetExceeded, FunctionM
 from agent.context_window import SUMMARY_CHARACTERS, ContextManager, summarised
 from agent.conversation import NO_CONTEXT, ContextState, Conversation, EarlierRun, tokens_of
 from agent.errors import ModelRefusedRequest
-from agent.events import ContextCompacted, ModelFailed, Recorded
+from agent.events import ContextCompacted, ModelFailed, Recorded, RunCreated
 from agent.mailbox import Cancel, Departure
 from agent.messages import Message, Role, ToolCall
 from agent.models.scripted import call, say
@@ -333,3 +333,10 @@ def test_a_run_is_cancelled_while_its_conversation_is_summarised():
     assert talk.activate() == Departure("completed")
     pages = [message.content for message in talk.state().conversation.messages if message.role is Role.TOOL]
     assert [(page or "").split(" of ")[0] for page in pages] == [f"page {n}" for n in range(1, len(purposes) - 1)]
+
+
+def test_a_conversation_begins_with_the_task_of_a_run_that_was_ended_before_it_began() -> None:
+    earlier = EarlierRun("a", (Message(role=Role.USER, content="the first task"),))
+    created = Recorded(seq=1, at=0, event=RunCreated(agent="a", task="the second", budget=Budget()))
+    assert RunState.restore(Checkpoint(seq=1), [created], earlier=[earlier]).context.first_task == "the first task"
+    assert RunState.restore(Checkpoint(seq=1), [created]).context.first_task == "the second"

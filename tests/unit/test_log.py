@@ -90,6 +90,20 @@ def test_a_terminal_gets_a_readable_line(log: Log) -> None:
     assert KEY not in log.text
 
 
+def test_nothing_that_came_from_outside_steers_a_terminal(log: Log) -> None:
+    log.configure(form="console")
+    steering = "\x1b]0;title\x07\x1b[2Jx"
+    try:
+        raise ValueError(f"no such customer: {steering}")
+    except ValueError:
+        structlog.get_logger().exception(steering, text=steering)
+
+    assert "\x1b]" not in log.text
+    assert "\x1b[2J" not in log.text
+    assert log.text.count("\\x1b[2Jx") == 3
+    assert "Traceback" in log.text.splitlines()[1], "a traceback keeps its lines"
+
+
 def test_a_terminal_gets_the_traceback_without_the_values_of_variables(log: Log) -> None:
     log.configure(form="console")
     variable = " ".join(("the", "value", "of", "a", "variable"))

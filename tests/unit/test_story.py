@@ -30,6 +30,7 @@ from agent.messages import ToolCall
 from worker.cli.event_lines import event_line, happened
 from worker.cli.story import story_of
 
+CHANGED = RequestAnswered(request="1.1", answer="approve", arguments='{"a": 5}')
 CALLS = (ToolCall(id="a", name="add", arguments='{"a": 1}'), ToolCall(id="b", name="add", arguments='{"a": 2}'))
 
 EVENTS: list[Event] = [
@@ -125,3 +126,12 @@ def test_a_line_steers_no_terminal() -> None:
 
     for line in map(event_line, recorded(list(events))):
         assert line.isprintable(), line
+
+
+def test_a_call_is_shown_with_the_arguments_that_a_person_gave_it() -> None:
+    reply = ModelReplied(step=1, calls=CALLS, model="m")
+    returned = ToolReturned(call="1.1", name="add", outcome="ok", content="5")
+    events = [Recorded(seq, 0, event) for seq, event in enumerate([reply, CHANGED, returned], 1)]
+    (step,) = story_of(events).steps
+    assert [(call.arguments, call.is_changed) for call in step.calls] == [('{"a": 1}', False), ('{"a": 5}', True)]
+    assert happened(CHANGED) == '  1.1 was allowed, with {"a": 5}'

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import sys
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from agent.errors import ConfigurationError, Conflict, PawlError, SessionNotFound
@@ -33,7 +34,7 @@ from worker.cli.output import print_table, say
 from worker.cli.sessions import COLUMNS, session_rows
 from worker.cli.standstill import Standstill
 from worker.cli.submitting import print_output
-from worker.cli.text import one_line
+from worker.cli.text import clock, one_line
 from worker.cli.typed_lines import Lines
 
 CANCEL_SECONDS: Final = 5.0
@@ -63,18 +64,36 @@ class Conversation:
         self._tenant = tenant
         self._lines = lines
         self._session = ""
+        self._unseen: tuple[RunHandle[object], int] | None = (
+            None  # a run that an outage took out of sight, and behind what
+        )
 
     def talk(self, session: str) -> None:
         """Talks until the person leaves."""
         with contextlib.suppress(_Leaves):  # as at the end of the lines
             self._enter(session)
             while (line := self._next_line()) is not None and line.rstrip() != EXIT:
-                try:
-                    self._obey(line.strip()) if line.startswith("/") else self._say(line.strip())
-                except PawlError as error:
-                    complain(str(error))
+                self._hear(line)
         tenant = f" --tenant {shlex.quote(self._tenant)}" if self._tenant else ""
         say(f"go on with: pawl chat {self._agent} --session {shlex.quote(self._session)}{tenant}")
+
+    def _hear(self, line: str) -> None:
+        """Does what a line says. What goes wrong with it does not end the conversation."""
+        try:
+            if line.startswith("/"):
+                self._obey(line.strip())
+            elif self._unseen is not None:
+                self._catch_up(*self._unseen)
+                if line.strip():
+                    say(f"not sent: {one_line(line)}")
+            else:
+                self._say(line.strip())
+        except KeyboardInterrupt:
+            say(f"\ninterrupted; whether it was sent is not known: /switch {self._session} shows it")
+        except PawlError as error:
+            complain(str(error))
+            if self._unseen is not None:
+                say(f"run {self._unseen[0].id} goes on all the same; Enter looks at it again")
 
     def _next_line(self) -> str | None:
         try:
@@ -87,7 +106,9 @@ class Conversation:
         command, _, argument = line.partition(" ")
         match command:
             case "/sessions":
-                print_table(COLUMNS, session_rows(self._client.sessions(tenant=self._tenant)))
+                found = self._client.sessions(tenant=self._tenant)
+                mine = [one for one in found.sessions if one.tenant == self._tenant]
+                print_table(COLUMNS, session_rows(replace(found, sessions=mine)))
             case "/switch" if argument.strip():
                 self._enter(argument.strip())
             case "/new":
@@ -99,11 +120,13 @@ class Conversation:
 
     def _enter(self, session: str) -> None:
         """Goes to a session, and on with the run that it works on."""
-        self._session = session
-        say(f"session {session}")
         try:
             info = self._client.session(session, tenant=self._tenant).info()
         except SessionNotFound:
+            info = None
+        self._session, self._unseen = session, None
+        say(f"session {session}")
+        if info is None:
             return
         say(f"it began with: {one_line(info.first_task)}")
         if info.active:
@@ -113,18 +136,36 @@ class Conversation:
         if text:
             with complaining_of_warnings():
                 run = self._client.submit(self._agent, text, session=self._session, tenant=self._tenant)
+            self._answer_the_one_before(run)
             self._follow(run)
 
-    def _follow(self, run: RunHandle[object]) -> None:
+    def _answer_the_one_before(self, run: RunHandle[object]) -> None:
+        """A run of somebody else in this conversation that waits for a person would let this one wait for ever."""
+        active = self._client.session(self._session, tenant=self._tenant).info().active
+        if active and active != run.id:
+            before = self._client.get(active)
+            if before.info().requests:
+                say(f"run {active} of this conversation waits for you first")
+                self._catch_up(before, 0)
+
+    def _catch_up(self, run: RunHandle[object], seen: int) -> None:
+        """Asks what a run asks now, and goes on with it behind what was seen of it."""
+        self._unseen = (run, seen)
+        self._answer(run)
+        self._follow(run, seen)
+
+    def _follow(self, run: RunHandle[object], seen: int = 0) -> None:
         """Shows how a run goes on, asks what it asks, and shows what it comes to. An interrupt ends the run."""
         standstill = Standstill(run)
+        self._unseen = (run, seen)
         try:
-            for recorded in run.events(follow=True):
+            for recorded in run.events(seen, follow=True):
                 event = recorded.event
+                self._unseen = (run, recorded.seq)
                 standstill.heed(event)
                 self._show(event)
                 if isinstance(event, RunCompleted | RunFailed | RunCancelled):
-                    return
+                    break
                 if isinstance(event, RunReleased) and event.why == "waiting":
                     standstill.stop()
                     self._answer(run)
@@ -136,6 +177,7 @@ class Conversation:
             raise
         finally:
             standstill.stop()
+        self._unseen = None
 
     def _end(self, run: RunHandle[object]) -> None:
         outcome = run.cancel()
@@ -175,14 +217,14 @@ class Conversation:
         return line.strip()
 
     def _reply(self, run: RunHandle[object], request: Request) -> None:
-        prompt = f"{request.question}\n? "
+        prompt = f"{request.question}{_until(request)}\n? "
         text = self._ask(prompt, afresh=True)
         while not text:
             text = self._ask(prompt)
         run.reply(text, request=request.id)
 
     def _decide(self, run: RunHandle[object], request: Request) -> None:
-        prompt, afresh = f"{request.question}\n[y]es, [n]o, [e]dit? ", True
+        prompt, afresh = f"{request.question}{_until(request)}\n[y]es, [n]o, [e]dit? ", True
         while True:
             choice = self._ask(prompt, afresh=afresh).lower()
             afresh = False
@@ -195,6 +237,10 @@ class Conversation:
                     return run.approve(request.id, arguments=arguments)
                 except ConfigurationError as error:
                     complain(str(error))
+
+
+def _until(request: Request) -> str:
+    return "" if request.deadline is None else f" (until {clock(request.deadline)})"
 
 
 def _object(text: str) -> dict[str, Any] | None:

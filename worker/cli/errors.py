@@ -11,7 +11,7 @@ from typing import cast
 
 import typer
 
-from worker.cli.text import printable
+from agent.text import printable
 
 Verb = Callable[..., int]
 """What a verb is: it takes what the command line says, and returns an exit code."""

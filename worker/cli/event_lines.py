@@ -67,7 +67,8 @@ def happened(event: Event) -> str:
             return f"  {event.request} asks for {wanted}: {one_line(event.question)}"
         case RequestAnswered():
             said = f": {one_line(event.text)}" if event.text else ""
-            return f"  {event.request} {ANSWERS[event.answer]}{said}"
+            changed = f", with {one_line(event.arguments)}" if event.arguments is not None else ""
+            return f"  {event.request} {ANSWERS[event.answer]}{changed}{said}"
         case Remembered():
             return f"  remembered: {one_line(event.text)}"
         case ContextCompacted():

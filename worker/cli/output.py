@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from worker.cli.text import printable, printable_json
+from agent.text import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console

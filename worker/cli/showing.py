@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.text import printable_json
 from worker.cli.connecting import client
 from worker.cli.errors import ExitCode, reported
 from worker.cli.output import Json, print_fields, print_json, print_table, print_text
 from worker.cli.steering import Run
 from worker.cli.submitting import print_output
-from worker.cli.text import clock, lasting, money, one_line, printable_json
+from worker.cli.text import clock, lasting, money, one_line
 
 if TYPE_CHECKING:
     from agent.events import Recorded
@@ -165,7 +166,8 @@ def _step_rows(step: StepTold) -> list[tuple[str, ...]]:
     rows = [("", f"! {one_line(failure)}", "", "", "", "") for failure in step.failures]
     rows.append((str(step.step), one_line(step.content), tokens, cost, lasting(step.ms / 1000), step.model))
     for call in step.calls:
-        said = f"{one_line(call.name)}({one_line(call.arguments, 60)})"
+        changed = " as a person changed it" if call.is_changed else ""
+        said = f"{one_line(call.name)}({one_line(call.arguments, 60)}){changed}"
         answer = f"{call.outcome}: {one_line(call.content, 60)}" if call.outcome else "not answered"
         rows.append((f" {call.key}", f"{said} -> {answer}", "", "", lasting(call.ms / 1000), ""))
     return rows

@@ -12,6 +12,7 @@ from agent.events import (
     ModelReplied,
     Recorded,
     ReplyRejected,
+    RequestAnswered,
     RunBudgetExceeded,
     RunCancelled,
     RunClaimed,
@@ -27,11 +28,12 @@ from scheduler.client.run_info import moment
 
 @dataclass(slots=True)
 class CallTold:
-    """A tool call: `outcome` is '' until it is answered; `ms` are milliseconds."""
+    """A tool call: `outcome` is '' until it is answered; `ms` are milliseconds. `is_changed`: a person gave its arguments."""
 
     key: str
     name: str
     arguments: str
+    is_changed: bool = False
     outcome: str = ""
     content: str = ""
     ms: int = 0
@@ -86,6 +88,8 @@ def story_of(events: Iterable[Recorded]) -> Story:
                 _step(story, step).failures.append(error)
             case ReplyRejected(step=step, message=message):
                 _step(story, step).failures.append(message)
+            case RequestAnswered(arguments=arguments) as changed if arguments is not None:
+                _changed(story, changed.request, arguments)
             case ToolReturned() as answer:
                 _answered(story, answer)
             case RunCompleted() | RunFailed() | RunCancelled() | RunBudgetExceeded() as end:
@@ -109,12 +113,21 @@ def _told(story: Story, reply: ModelReplied) -> None:
     ]
 
 
+def _changed(story: Story, key: str, arguments: str) -> None:
+    """A person allowed a call with other arguments: those were executed."""
+    call = _call(story, key)
+    if call is not None:
+        call.arguments, call.is_changed = arguments, True
+
+
 def _answered(story: Story, answer: ToolReturned) -> None:
-    for step in reversed(story.steps):
-        for call in step.calls:
-            if call.key == answer.call:
-                call.outcome, call.content, call.ms = answer.outcome, answer.content, answer.ms
-                return
+    call = _call(story, answer.call)
+    if call is not None:
+        call.outcome, call.content, call.ms = answer.outcome, answer.content, answer.ms
+
+
+def _call(story: Story, key: str) -> CallTold | None:
+    return next((call for step in reversed(story.steps) for call in step.calls if call.key == key), None)
 
 
 def _step(story: Story, number: int) -> StepTold:

@@ -8,8 +8,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from agent.text import printable
 from worker.cli.output import say
-from worker.cli.text import printable
 
 
 class Lines:
