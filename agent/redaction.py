@@ -17,22 +17,42 @@ SHORTEST_SECRET = 8
 MOST_SECRETS = 256
 
 _NAME = r"(?:api|secret|access|private)[-_ ]?key|(?:access|refresh)[-_]?token|secret|password|passwd"
-_HEADER = r"authorization|auth[-_]?token|cookie"
-_SEPARATOR = r"""(?:[\\"']*\s*[:=]|["']\s*,)\s*(?:b(?=["']))?"""
-_QUOTED = r"""(?P<quote>\\*["'])(?:(?!(?P=quote))(?:\\.|[^\n]))+"""
+_AUTH = r"authorization|auth[-_]?token"
+
+# What stands between a name and its value, with the bracket of a list; and what is no value, but the type or the lack of one.
+_OPENED = r"""\s*+(?P<open>(?:\[(?!redacted\])|[({])\s*+)?+(?:b(?=["']))?+"""
+_SEPARATOR = rf"""(?:[\\"']*\s*[:=]|["']\s*,){_OPENED}"""
+_VALUE = r"(?!(?:null|none|true|false|any|str|int|float|bool|bytes|dict|list|optional)(?![\w+/-]))"
+
+_CHARACTERS = r"(?:(?!(?P=quote))(?:\\.|[^\n]))++"
+_TEXT = rf"""(?P<quote>\\*["']){_CHARACTERS}"""
+# All texts of a list; but the first of an object is the name of another field.
+_QUOTED = rf"{_TEXT}(?(open)(?!(?P=quote)\s*:)(?:(?P=quote)\s*,\s*(?P=quote){_CHARACTERS})*+)"
 _WORD = r"""[^\s"',;&)}\]\\]+"""
 _WORDS = rf"(?:\[redacted\]|{_WORD})*+"
 _PAIR = rf"""[\w.-]+=(?:\\*"(?!\s*[,:}}\]])[^"\n]*"|{_WORDS})"""
 
 _FIELD = re.compile(
-    rf"(?P<name>(?:{_NAME}){_SEPARATOR})(?:(?:basic|digest)\s+)?(?:{_QUOTED}|(?!\[redacted\]){_WORD})", re.IGNORECASE
-)
-# A header holds more than one word: a scheme and its value, which may be pairs of names and values, or many cookies.
-_HEADER_FIELD = re.compile(
-    rf"(?P<name>(?:{_HEADER}){_SEPARATOR})(?:[a-z][\w-]*[ \t]+)?"
-    rf"(?:{_QUOTED}|(?:{_PAIR}|(?:\[redacted\]|{_WORD}){_WORDS})(?:[,;][ \t]*{_PAIR}|;[ \t]*[\w-]+)*)",
+    rf"(?P<name>(?:{_NAME}){_SEPARATOR}){_VALUE}(?:(?:basic|digest)\s+)?(?:{_QUOTED}|(?!\[redacted\]){_WORD})",
     re.IGNORECASE,
 )
+# More than one word: a scheme and its value. Pairs of names and values go on behind a comma only where the scheme has such:
+# otherwise they are the fields that stand behind this one.
+_AUTH_FIELD = re.compile(
+    rf"(?P<name>(?:{_AUTH}){_SEPARATOR}){_VALUE}"
+    rf"(?:(?:digest|signature|oauth|token|hawk|mac|\w+-(?:hmac|rsa)-\w+)[ \t]+{_PAIR}(?:,[ \t]*{_PAIR})*"
+    rf"|(?:[a-z][\w-]*[ \t]+)?(?:{_QUOTED}|(?:\[redacted\]|{_WORD}){_WORDS}))",
+    re.IGNORECASE,
+)
+_COOKIE_IN_QUOTES = r"""[\w.-]+='(?!\s*[,:)}\]>])[^'\n]*'"""
+# Cookies are pairs, or a text, or an object of texts. What else stands behind the word is prose, or code.
+_COOKIES = re.compile(
+    rf"""(?P<name>cookies?(?:[\\"']*\s*[:=]|["']\s*,(?=\s*b?["'][^\s"'=]+=)){_OPENED})"""
+    rf"""(?:(?P<object>\\*["'][^\s"'\\]+\\*["']\s*:[^{{}}]*)|{_QUOTED}"""
+    rf"""|{_COOKIE_IN_QUOTES}(?:[ \t]+{_COOKIE_IN_QUOTES})*|{_PAIR}(?:;[ \t]*(?:{_PAIR}|[\w-]+))*)""",
+    re.IGNORECASE,
+)
+_TEXT_OF_OBJECT = re.compile(rf"(?P<name>:\s*+){_TEXT}")
 _BEARER = re.compile(r"(?P<name>bearer(?:\s|%20|\+)+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _URL = re.compile(r"""(?P<name>://[^\s/?#:@"']*:)(?!\d{1,5}/)[^\s"'<>]{1,512}(?=@)""")
 _QUERY = re.compile(
@@ -41,11 +61,11 @@ _QUERY = re.compile(
 )
 
 # What well-known services begin their keys with: OpenAI and many like it (but not task-…), GitHub, GitLab, Slack, Groq,
-# Hugging Face, Google, AWS.
+# Hugging Face, Google, AWS. Where names in code begin in the same way, a key is told by its length and by a digit.
 _KEY = re.compile(
-    r"(?P<name>)(?:(?<![a-z])|(?<=\\[nrt]))(?:sk-[A-Za-z0-9_-]{6,}|gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}"
-    r"|glpat-[A-Za-z0-9_-]{10,}|xox[abprs]-[A-Za-z0-9-]{10,}|(?:gsk|hf)_[A-Za-z0-9]{10,}|AIza[A-Za-z0-9_-]{20,}"
-    r"|A[KS]IA[A-Z0-9]{12,})"
+    r"(?P<name>)(?:(?<![a-z])|(?<=\\[nrt]))(?:sk-[A-Za-z0-9_-]{6,}|gh[pousr]_(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{30,}"
+    r"|github_pat_\w{10,}|glpat-[A-Za-z0-9_-]{10,}|xox[abprs]-[A-Za-z0-9-]{10,}|gsk_(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{40,}"
+    r"|hf_[A-Za-z0-9]{30,}|AIza[A-Za-z0-9_-]{20,}|A[KS]IA(?=[A-Z]{0,15}\d)[A-Z0-9]{16}(?![A-Za-z0-9]))"
 )
 
 # Most texts hold no secret, and the step log looks at thousands of lines a second: so before a shape is looked for, a word
@@ -59,8 +79,8 @@ _SHAPES = (
     ("passw", _FIELD),
     ("access", _FIELD),
     ("refresh", _FIELD),
-    ("auth", _HEADER_FIELD),
-    ("cookie", _HEADER_FIELD),
+    ("auth", _AUTH_FIELD),
+    ("cookie", _COOKIES),
 )
 
 # The beginnings of keys are too short and too many to be looked for as words. But each has a sign in common with others,
@@ -69,7 +89,7 @@ _DASHED = re.compile(r"-(?:(?<=sk-)|(?<=glpat-)|(?<=xox[abprs]-))").search
 _UNDERSCORED = re.compile(r"_(?:(?<=(?:gh[pousr]|pat|gsk)_)|(?<=hf_))").search
 _CAPITAL = re.compile(r"A(?:Iza|[KS]IA)").search
 
-_SECRET_NAME = re.compile(rf"(?:{_NAME}|{_HEADER})$", re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"(?:{_NAME}|{_AUTH}|cookie)$", re.IGNORECASE)
 
 _registered: dict[str, None] = {}
 _literals: tuple[str, ...] = ()
@@ -109,7 +129,10 @@ def names_a_secret(name: str) -> bool:
 
 def _hide_the_value(match: re.Match[str]) -> str:
     """What names the secret stays, and its opening quote, so that the text still reads."""
-    quote_mark = match.groupdict().get("quote") or ""
+    groups = match.groupdict()
+    if groups.get("object"):
+        return match["name"] + _TEXT_OF_OBJECT.sub(_hide_the_value, match["object"])
+    quote_mark = groups.get("quote") or ""
     return f"{match['name']}{quote_mark}{REDACTED}"
 
 

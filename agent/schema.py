@@ -24,7 +24,7 @@ _OF_ALL_TYPES: Final = frozenset({"title", "description", "default", "examples",
 _WORDS_OF_TYPES: Final[Mapping[str, frozenset[str]]] = {
     "array": frozenset({"items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"}),
     "object": frozenset({"properties", "patternProperties", "propertyNames", "required", "additionalProperties"}),
-    "string": frozenset({"minLength", "maxLength", "pattern"}),
+    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
     "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
 }
 
@@ -73,7 +73,9 @@ def portable(schema: Mapping[str, object], *, depth: int = 3) -> Schema:
         children = _map_children(_one_type_each(node), lambda child: written_out(child, opened))
         return _portable_words(_plain_words(children))
 
-    return written_out(dict(schema), ())
+    kinds = schema.get("type")
+    is_object = isinstance(kinds, list) and "object" in kinds  # arguments are never null
+    return written_out({**schema, "type": "object"} if is_object else dict(schema), ())
 
 
 class _WholeJsonSchema(GenerateJsonSchema):
@@ -149,18 +151,22 @@ def _plain_words(node: Schema) -> Schema:
 
 
 def _one_type_each(node: Schema) -> Schema:
-    """A node that allows several types, as a choice between them; each with what is said of values of its type."""
+    """A node that allows several types, as a choice between them; each with what is said of values of its type. Where no type
+    is left that a value could have, the node says none."""
     kinds = node.get("type")
     if not isinstance(kinds, list):
         return node
+    allowed = [node["const"]] if "const" in node else cast("list[object] | None", node.get("enum"))
     of_all = {key: value for key, value in node.items() if key in _OF_ALL_TYPES}
-    rest = {key: value for key, value in node.items() if key not in {"type", "enum", *_OF_ALL_TYPES}}
+    rest = {key: value for key, value in node.items() if key not in {"type", "enum", "const", *_OF_ALL_TYPES}}
     choices: list[Schema] = []
     for kind in cast("list[str]", kinds):
-        values = [value for value in cast("list[object]", node.get("enum", ())) if _is_of_type(kind, value)]
-        if values or "enum" not in node:
+        values = [value for value in allowed or () if _is_of_type(kind, value)]
+        if values or allowed is None:
             said = {key: value for key, value in rest.items() if key not in _words_of_others(kind)}
             choices.append({"type": kind, **said, **({"enum": values} if values and kind != "null" else {})})
+    if not choices:
+        return {key: value for key, value in node.items() if key != "type"}
     return {**of_all, **choices[0]} if len(choices) == 1 else {**of_all, "anyOf": choices}
 
 

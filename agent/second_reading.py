@@ -5,8 +5,9 @@ A text that does not fit is read as JSON, and a null that does not fit is left o
 
 import copy
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
@@ -15,6 +16,17 @@ from agent.json_schema import Problem
 from agent.text import well_formed
 
 Value = TypeVar("Value")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number that JSON has")
+    return number
+
+
+# Python's own reading takes NaN, Infinity and 1e999 as well, and NaN is past every minimum and maximum.
+_JSON: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def validated(adapter: TypeAdapter[Value], arguments: Mapping[str, object]) -> Value:
@@ -69,7 +81,7 @@ def _read_again(arguments: dict[str, object], places: Iterable[Sequence[int | st
         value = holder[key]
         if isinstance(value, str):
             try:
-                holder[key] = json.loads(value)
+                holder[key] = _JSON.decode(value)
             except (ValueError, RecursionError):
                 continue
         elif value is None and isinstance(holder, dict):

@@ -5,6 +5,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CellType
 from typing import Annotated, Any, Final, cast
 
 from pydantic import Field
@@ -61,12 +62,36 @@ def name_of(function: Callable[..., object]) -> str:
     hand on, as a partial has none.
     """
     for layer in layers_of(function):
-        name: str = getattr(layer, "__name__", type(layer).__name__)
-        wrapped: object = getattr(layer, "__wrapped__", None)
-        hands_on = wrapped is not None and getattr(wrapped, "__name__", name) == name
-        if not (hands_on or isinstance(layer, functools.partial)):
+        if not (_hands_on(layer) or isinstance(layer, functools.partial)):
+            name: str = getattr(layer, "__name__", type(layer).__name__)
             return name.strip("<>")  # <lambda>
     return plain_function(function).__name__
+
+
+def _hands_on(layer: Callable[..., object]) -> bool:
+    """Whether a layer has no name of its own, but that of what it wraps."""
+    wrapped: object = getattr(layer, "__wrapped__", None)
+    name: object = getattr(layer, "__name__", None)
+    if wrapped is None or name is None:
+        return wrapped is not None
+    handed_on: object = getattr(wrapped, "__name__", None)
+    return handed_on == name if handed_on is not None else _is_made_by_a_decorator(layer, wrapped)
+
+
+def _is_made_by_a_decorator(layer: Callable[..., object], wrapped: object) -> bool:
+    """Whether it is the function inside a decorator, which takes whatever comes: its author named it for no one. One that was
+    written for what it wraps, or renamed, has a name that is meant."""
+    if not inspect.isfunction(layer) or not layer.__qualname__.endswith(f"<locals>.{layer.__name__}"):
+        return False
+    takes_anything = layer.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return takes_anything != 0 and any(_holds(cell, wrapped) for cell in layer.__closure__ or ())
+
+
+def _holds(cell: CellType, value: object) -> bool:
+    try:
+        return cell.cell_contents is value
+    except ValueError:  # of a function that is being defined
+        return False
 
 
 def documentation_of(function: Callable[..., object]) -> Docstring:

@@ -98,7 +98,8 @@ class Dialect(Protocol):
 
 def text_of(reply: ModelReply) -> str:
     """What a reply says. Every dialect takes it from here, so that no thought is ever executed or shown as an answer."""
-    return without_end_of_turn(without_reasoning(well_formed(reply.content or ""))[0])
+    said, _ = without_reasoning(well_formed(reply.content or ""), known=reply.reasoning is not None)
+    return without_end_of_turn(said)
 
 
 def joined(instruction: Message, messages: Sequence[Message]) -> list[Message]:

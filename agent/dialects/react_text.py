@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import takewhile
 from typing import Final, cast
 
 from agent.dialects.loose_json import OPENING, read_value
@@ -66,7 +67,7 @@ _LABEL: Final = re.compile(
     rf"[ \t\u3000]*(?:#+[ \t]+)?{_BOLD}(?:{_WORDS})(?: ?#?\d+)?{_BOLD}[ \t]*[:：]{_BOLD}[ \t\u3000]*", re.IGNORECASE
 )
 _FENCE: Final = "```"
-_CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|ervatio|ervation)?\s*[:：]?\s*\Z")
+_CUT_LABEL: Final = re.compile(r"(?:^|\n)[ \t]*Obs(?:e|er|erv|erva|ervat|ervati|ervatio|ervation)?(?:\s*[:：])?\s*+\Z")
 _BEFORE_VALUE: Final = re.compile(r"\s*(?:```[ \t]*\w*\s*|`)?")
 _FUNCTION_CALL: Final = re.compile(r"[*`\"'“]*(?P<name>[\w.-]+)[*`\"'”]*[ \t]*(?P<open>[(（\[{｛])\s*")
 _NOTHING: Final = re.compile(r"(?:none|null|nil|n/?a|no|nothing|-+)(?!\w)|(?:无|無|没有|沒有|不需要)|\Z", re.IGNORECASE)
@@ -160,7 +161,13 @@ def _answer(text: str, labels: Sequence[_Label], index: int, tools: Collection[s
     """The answer at a label. It may have headings that read like labels: only where the model went on behind it does it end."""
     behind = range(index + 1, len(labels))
     last_turn = max((at for at in behind if _is_a_turn(text, labels, at, tools)), default=index)
-    ends = (labels[at].start for at in behind if _ends_an_answer(text, labels, at, last_turn))
+    words = [text[labels[at].end : _start_of(labels, at + 1, text)].strip(_AROUND_NAME + "\n") for at in behind]
+    nothing = len(labels) - sum(1 for _ in takewhile(_NOTHING.fullmatch, reversed(words)))
+    ends = (
+        labels[at].start
+        for at, said in zip(behind, words, strict=True)
+        if _ends_an_answer(labels[at], said, goes_on=at < last_turn, is_all=at >= nothing)
+    )
     kept = text[: next(ends, len(text))].rstrip()
     answer = kept[labels[index].end :].strip()
     if answer.count("**") % 2:  # it was opened before the label
@@ -177,18 +184,19 @@ def _is_a_turn(text: str, labels: Sequence[_Label], at: int, tools: Collection[s
     return label.kind is _Kind.ANSWER and label.word in _ANSWER_WORDS
 
 
-def _ends_an_answer(text: str, labels: Sequence[_Label], at: int, last_turn: int) -> bool:
+def _ends_an_answer(label: _Label, said: str, *, goes_on: bool, is_all: bool) -> bool:
     """Whether the model went on at a label: to a thought or an observation on the way to another turn, or to an action that is
-    none, with no words behind it that could belong to the answer."""
-    if labels[at].word in _ON_THE_WAY:
-        return at < last_turn
-    if labels[at].kind is not _Kind.ACTION:
-        return False
-    said = (text[labels[here].end : _start_of(labels, here + 1, text)] for here in range(at, len(labels)))
-    words = (part.strip(_AROUND_NAME + "\n") for part in said)
-    first = next(words)
-    is_none = bool(first) and _NOTHING.fullmatch(first) is not None
-    return is_none and (at < last_turn or all(map(_NOTHING.fullmatch, words)))
+    none, with no words behind it that could belong to the answer.
+
+    Args:
+        said: What stands behind the label.
+        goes_on: Another turn follows.
+        is_all: From here on nothing is said.
+    """
+    if label.word in _ON_THE_WAY:
+        return goes_on
+    is_none = label.kind is _Kind.ACTION and bool(said) and _NOTHING.fullmatch(said) is not None
+    return is_none and (goes_on or is_all)
 
 
 def _named(written: str, tools: Collection[str]) -> tuple[str, str | Mapping[str, object] | None] | None:

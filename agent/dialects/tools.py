@@ -1,15 +1,17 @@
 """The dialect of function calling: tools go to the model as schemas, calls come back as structure. Pure."""
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from agent.dialects.base import Asking, Calls, Declined, Final, Reading, Unusable, joined, text_of, with_note
-from agent.dialects.calls import read_calls
+from agent.dialects.calls import decode, read_calls
 from agent.dialects.written_calls import written_calls
+from agent.errors import InvalidArguments
 from agent.messages import Message
 from agent.models.base import ModelReply, ModelRequest
 from agent.models.finish_reasons import FinishKind, finish_kind
-from agent.text import well_formed
+from agent.text import well_formed, without_fence
 from agent.tokens import estimate
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class ToolsDialect:
         if spoiled is not None:
             return spoiled
         written = written_calls(text, program.registry.tools)
+        if written is not None and fits_output(text, program):
+            written = None
         if written is not None and written.calls:
             return Calls(read_calls(written.calls, step=asking.step, finish_reason=reply.finish_reason), written.before)
         if written is not None and kind is not FinishKind.LENGTH:
@@ -89,12 +93,13 @@ def read_spoiled(text: str, kind: FinishKind) -> Declined | Unusable | None:
 def read_unfinished(text: str, kind: FinishKind, asking: Asking) -> Unusable | None:
     """What a text means that would be the answer had the model been done with it; None where it was.
 
-    A word that is not known here may be the one by which this server always ends a turn: it is asked about once.
+    A word that is not known here may be the one by which this server always ends a turn, and some servers announce calls
+    after every text where calls are required: both are asked about once.
     """
     match kind:
         case FinishKind.LENGTH:
             return Unusable("cut_off", CUT, text)
-        case FinishKind.TOOL_CALLS:
+        case FinishKind.TOOL_CALLS if not asking.reminded:
             return Unusable("unusable_reply", NOT_CALLED, text)
         case FinishKind.PAUSED:
             return Unusable("unusable_reply", UNFINISHED, text)
@@ -102,6 +107,25 @@ def read_unfinished(text: str, kind: FinishKind, asking: Asking) -> Unusable | N
             return Unusable("unusable_reply", UNFINISHED, text)
         case _:
             return None
+
+
+def fits_output(text: str, program: "Program") -> bool:
+    """Whether a text that looks like calls is the result all the same, since the output has just these fields.
+
+    A call also fits an output that takes any fields, or leaves out those it does not know; so the output has to name them.
+    """
+    output = program.output
+    if output is None or output.is_text:
+        return False
+    try:
+        value = decode(without_fence(text))
+        output.of_text(text)
+    except (ValueError, RecursionError, InvalidArguments):
+        return False
+    names = json.dumps(output.schema)
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    keys = [key for item in items if isinstance(item, dict) for key in cast("dict[str, object]", item)]
+    return all(json.dumps(key) in names for key in keys)
 
 
 def instruction_tokens(program: "Program") -> int:

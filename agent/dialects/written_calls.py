@@ -17,17 +17,25 @@ from agent.models.base import RawToolCall
 
 _NAME_KEYS: Final = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input")
+_EVERYDAY: Final = frozenset({"input"})
+"""A word of many answers: without markup only an object under it is arguments."""
+
 _BESIDE: Final = frozenset({"id", "type", "index", "call_id", "tool_call_id"})
 _WRAPPERS: Final = frozenset({"tool_calls", "tool_call", "function_calls", "function_call"})
+_CALLING: Final = frozenset({"tool_use", "function", "tool_call", "function_call"})
 _BESIDE_WRAPPED: Final = frozenset({"role", "content"})
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
-_PYTHON: Final = re.compile(r"[\[\s]*(?P<name>[\w.-]{1,64})\(\s*(?:\w+\s*=.*)?\)[\]\s]*", re.DOTALL)
+_PYTHON: Final = re.compile(r"\[\s*(?P<name>[\w.-]{1,64})\(\s*(?:\w+\s*=.*)?\)\s*\]", re.DOTALL)
 _FIRST_OBJECT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_BROKEN_CALL: Final = re.compile(
-    r"""(?:\{\s*["'](?:tool|function)_calls?["']\s*:)?[\[\s]*\{"""
-    r"""(?:\s*["']\w{1,20}["']\s*:\s*(?:["'][^"'\n]{0,64}["']|null)\s*,){0,4}"""
-    rf"""\s*["'](?:{"|".join(_NAME_KEYS)})["']\s*:\s*["'](?P<name>[^"']{{1,64}})["']"""
+_S: Final = r"\s{0,32}"
+_FIELDS: Final = rf"""(?:{_S}["']\w{{1,20}}["']{_S}:{_S}(?:["'][^"'\n]{{0,64}}["']|[\w.-]{{1,20}}){_S},){{0,4}}{_S}"""
+_BEGINNING: Final = re.compile(
+    rf"""[\[\s]{{0,32}}\{{{_FIELDS}(?:["'](?:function|(?:tool|function)_calls?)["']{_S}:[\[\s]{{0,32}}\{{{_FIELDS}){{0,2}}"""
+    rf"""["'](?:{"|".join(_NAME_KEYS)})["']{_S}:{_S}["'](?P<name>[^"']{{1,64}})["']{_S},"""
+    rf"""{_FIELDS}["'](?:{"|".join(_ARGUMENT_KEYS)})["']{_S}:"""
 )
+"""The beginning of a call, up to its arguments. It is never long, so that a text of nothing but beginnings is soon read."""
+
 _BETWEEN: Final = re.compile(r"[\s;,]*")
 _FENCE_END: Final = re.compile(r"\s*```")
 
@@ -61,11 +69,16 @@ def written_calls(text: str, tools: Collection[str]) -> WrittenCalls | None:
     return WrittenCalls(tuple(calls), before)
 
 
-def call_of(value: object, tools: Collection[str]) -> RawToolCall | None:
-    """The call that an object is: the name of a tool, its arguments if there are any, and nothing else that matters."""
+def call_of(value: object, tools: Collection[str], *, is_bare: bool = False) -> RawToolCall | None:
+    """The call that an object is: the name of a tool, its arguments if there are any, and nothing else that matters.
+
+    Args:
+        is_bare: No markup says that it is a call. An answer may well name a tool: only the arguments or the type tell.
+    """
     if not isinstance(value, Mapping):
         return None
     fields = cast("Mapping[str, object]", value)
+    is_told = not is_bare or fields.get("type") in _CALLING
     function = fields.get("function")
     if isinstance(function, Mapping):
         fields = cast("Mapping[str, object]", function)
@@ -75,6 +88,8 @@ def call_of(value: object, tools: Collection[str]) -> RawToolCall | None:
     if not isinstance(name, str) or name not in tools or set(fields) - _BESIDE - {*named, *given}:
         return None
     arguments = fields[given[0]] if given else None
+    if not is_told and not (isinstance(arguments, Mapping) or (given and given[0] not in _EVERYDAY)):
+        return None
     if arguments is None or isinstance(arguments, str):
         return RawToolCall(name, arguments or {})
     if isinstance(arguments, Mapping):
@@ -91,7 +106,9 @@ def _calls_a_tool(text: str, mark: Mark, tools: Collection[str]) -> bool:
     return mark.is_call or _resembles_a_call(text, mark.end, tools)
 
 
-def _calls_at(text: str, start: int, name: str | None, tools: Collection[str]) -> tuple[list[RawToolCall], int]:
+def _calls_at(
+    text: str, start: int, name: str | None, tools: Collection[str], *, is_bare: bool = False
+) -> tuple[list[RawToolCall], int]:
     """The calls that stand one behind the other from a place on, and where they end; none where one cannot be read.
 
     Args:
@@ -106,7 +123,7 @@ def _calls_at(text: str, start: int, name: str | None, tools: Collection[str]) -
             return [], end
         said = [{"name": name, "arguments": value}] if name else _items(value)
         for item in said:
-            call = call_of(item, tools)
+            call = call_of(item, tools, is_bare=is_bare)
             if call is None or (name and calls):
                 return [], end
             calls.append(call)
@@ -116,7 +133,7 @@ def _calls_at(text: str, start: int, name: str | None, tools: Collection[str]) -
 
 def _without_markup(text: str, tools: Collection[str]) -> WrittenCalls | None:
     """Calls that are the whole text. One that begins a line of it may be an example, and is not executed."""
-    calls, end = _calls_at(text, 0, None, tools)
+    calls, end = _calls_at(text, 0, None, tools, is_bare=True)
     if calls and end == len(text):
         return WrittenCalls(tuple(calls))
     python = _PYTHON.fullmatch(text)
@@ -130,12 +147,14 @@ def _without_markup(text: str, tools: Collection[str]) -> WrittenCalls | None:
 
 def _resembles_a_call(text: str, start: int, tools: Collection[str]) -> bool:
     """Whether a call stands at a place, be it whole or broken off."""
+    beginning = _BEGINNING.match(text, start)
+    if beginning is None or beginning["name"] not in tools:
+        return False
     try:
-        value, _ = read_value(text, start)
+        value, _ = read_value(text, _skipping(text, start))
     except (ValueError, RecursionError):
-        broken = _BROKEN_CALL.match(text, start)
-        return broken is not None and broken["name"] in tools
-    return any(call_of(item, tools) for item in _items(value))
+        return True
+    return any(call_of(item, tools, is_bare=True) for item in _items(value))
 
 
 def _items(value: object) -> Sequence[object]:

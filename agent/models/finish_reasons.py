@@ -31,16 +31,19 @@ class FinishKind(StrEnum):
     """The model is to go on."""
 
     UNKNOWN = "unknown"
-    """A word that is not known here: the turn is not taken for finished."""
+    """A word that is not known here: it may be the one by which this server ends every turn."""
 
 
 _STOP: Final = re.compile(
-    r"(?:(?:stop|eos|eot|end)(?:_(?:turn|sequence|token|string|word|criteria|id|found|reached))*|end_?of_?\w+|im_end"
-    r"|stopped|completed?|done|finish(?:ed)?|success|succeeded|normal|ok|none|null|unspecified)?"
+    r"(?:(?:stop|eos|eot|end)(?:_(?:turn|sequence|token|str|string|words?|criteria|id|found|met|reached))*|end_?of_?\w+|im_end"
+    r"|(?:finished_)?stopped|complet(?:ed?|ion)|done|finish(?:ed)?|success(?:ful)?|succeeded|normal|ok|none|null|unspecified)?"
 )
 _PARTS: Final = (
     (FinishKind.MALFORMED, re.compile(r"malformed|function_call_filter|(?:unexpected|invalid)_(?:tool|function)_call")),
-    (FinishKind.LENGTH, re.compile(r"length|max_(?:\w+_)?tokens?|token_limit|context_(?:window|limit)")),
+    (
+        FinishKind.LENGTH,
+        re.compile(r"length|max_(?:\w{1,32}_)?tokens?|max_output|token_limit|context_(?:window|limit)"),
+    ),
     (
         FinishKind.FILTERED,
         re.compile(r"filter|safety|sensitive|refus|recitation|guardrail|blocklist|blocked|prohibited|spii|moderation"),
@@ -52,15 +55,19 @@ _PARTS: Final = (
         ),
     ),
     (FinishKind.TOOL_CALLS, re.compile(r"tool_call|tool_use|function_call")),
-    (FinishKind.PAUSED, re.compile(r"pause|incomplete|unfinished|in_progress|partial")),
+    (FinishKind.PAUSED, re.compile(r"pause|incomplete|unfinished|in_progress")),
 )
 """By which parts of words the kinds are known; the first that occurs counts. A finished turn is known by the whole word alone."""
+
+_BETWEEN_WORDS: Final = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where one word ends and the next begins by case alone, as in `endTurn`."""
 
 
 @lru_cache(maxsize=256)  # two or three words, at every step
 def finish_kind(reason: str | None) -> FinishKind:
     """The kind of a finish reason, whatever its spelling; never fails."""
-    word = re.sub(r"[\W_]+", "_", reason or "").strip("_").lower()
+    parted = _BETWEEN_WORDS.sub("_", reason or "")
+    word = re.sub(r"[\W_]+", "_", parted).strip("_").lower()
     word = re.sub(r"^(?:finish|stop)_?reason_", "", word)
     if _STOP.fullmatch(word):
         return FinishKind.STOP

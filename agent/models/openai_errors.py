@@ -56,10 +56,22 @@ _ABOUT_THE_CALL: Final = re.compile(
 
 _TOO_LONG_BY_CODE: Final = re.compile(r"context_?(length|window|size)", re.IGNORECASE)
 _TOO_LONG: Final = re.compile(
-    r"context (length|window|size|limit)|\b(prompt|input|request)s?\b.{0,40}\btoo (long|large)|too many (\w+ )?tokens"
+    r"context (length|window|size|limit)|\b(prompt|input|request)s?\b[^:]{0,40}\btoo (long|large)|too many (\w+ )?tokens"
     r"|exceed\w* (the )?(max\w* (number of tokens|length)|model token limit)|reduce the length|range of input length",
     re.IGNORECASE | re.DOTALL,
 )
+# What no shorter history mends: one part of the request is too long, or more is asked for than the model ever writes.
+_PART_TOO_LONG: Final = re.compile(
+    r"\b(tools?|functions?|messages)(\[| name\b| description\b).{0,80}\b(too (long|large)|exceed)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ANSWER_TOO_LONG: Final = re.compile(
+    r"\bmax_(\w+_)?tokens\b.{0,60}?\b(invalid|too (large|high|long))\b(\W+(?P<asked>\d+))?"
+    r"|\binvalid (\w+ ){0,3}\W?max_(\w+_)?tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONTEXT: Final = re.compile(r"context (?:length|window|size|limit)\D{0,20}(\d+)", re.IGNORECASE)
+
 _MAY_BE_TOO_LONG: Final = frozenset({400, 422})
 _PAYLOAD_TOO_LARGE: Final = 413
 _RATE_LIMITED: Final = 429
@@ -127,7 +139,7 @@ def _failure(
         return ContextExceeded(message, status=status)
     if status < 500 and status not in _TEMPORARY_REFUSALS:
         return ModelRefusedRequest(message, status=status)
-    wait = retry_after(headers, now, error)
+    wait = retry_after(headers, now, error, limited=status == _RATE_LIMITED)
     return ModelUnavailable(message, status=status, billed=status in _BILLABLE, retry_after=wait)
 
 
@@ -137,7 +149,16 @@ def _is_too_long(status: int, code: str, said: str) -> bool:
         return True
     if status == _RATE_LIMITED:  # no wait helps a request that has more tokens than a whole minute
         return _LARGER_THAN_THE_RATE in said.lower()
-    return status in _MAY_BE_TOO_LONG and _TOO_LONG.search(said) is not None
+    if status not in _MAY_BE_TOO_LONG or not _TOO_LONG.search(said) or _PART_TOO_LONG.search(said):
+        return False
+    answer = _ANSWER_TOO_LONG.search(said)
+    return answer is None or _leaves_room(answer["asked"], _CONTEXT.search(said))
+
+
+def _leaves_room(asked: str | None, context: re.Match[str] | None) -> bool:
+    """Whether an answer for which there was no room has it after a shorter request: half of the context, for there is always
+    a request."""
+    return asked is not None and context is not None and 2 * int(asked) <= int(context[1])
 
 
 def _error_in(body: object) -> Mapping[str, object] | None:

@@ -33,7 +33,8 @@ def read_reply(body: Mapping[str, object], *, origin: str) -> ModelReply | None:
         return None
     message = mapping(choice.get("message"))
     answer = _Content(message.get("content"))
-    said, thoughts = without_reasoning(answer.text)
+    delivered = text(message.get("reasoning_content")) or text(message.get("reasoning")) or answer.thoughts
+    said, thoughts = without_reasoning(answer.text, known=bool(delivered))
     calls = _calls(message) or answer.calls
     usage = mapping(body.get("usage"))
     finish_reason = choice.get("finish_reason")
@@ -43,11 +44,7 @@ def read_reply(body: Mapping[str, object], *, origin: str) -> ModelReply | None:
         finish_reason=None if finish_reason is None else str(finish_reason),
         input_tokens=count(usage.get("prompt_tokens")),
         output_tokens=count(usage.get("completion_tokens")),
-        reasoning=text(message.get("reasoning_content"))
-        or text(message.get("reasoning"))
-        or answer.thoughts
-        or thoughts
-        or None,
+        reasoning=delivered or thoughts,
         refusal=text(message.get("refusal")) or answer.refusal or None,
         model=text(body.get("model")) or "",
         cost=_cost(usage),

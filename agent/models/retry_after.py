@@ -24,31 +24,37 @@ _MOMENT: Final = 1e9
 _MOMENT_MS: Final = 1e11
 
 
-def retry_after(headers: Mapping[str, str], now: datetime, error: object = None) -> float | None:
+def retry_after(
+    headers: Mapping[str, str], now: datetime, error: object = None, *, limited: bool = True
+) -> float | None:
     """Seconds to wait, from 0 to `LONGEST_WAIT`; None where the server does not say or cannot be understood.
 
     Args:
         headers: Of the response; the mapping must not mind the case of names.
         now: The time with its zone, for a date in a response that does not say its own.
         error: The error object of the body, where some servers say it.
+        limited: Whether the server refused for a limit (429). Only then does the reset of a limit say when to come back:
+            servers send it with every answer, and what broke is mended long before a limit of a day starts anew.
     """
-    waits = [wait for wait in _said(headers, _date(headers.get("date", "")) or now, error) if wait is not None]
+    said = _said(headers, _date(headers.get("date", "")) or now, error, limited)
+    waits = [wait for wait in said if wait is not None]
     longest = next(
         (wait for wait in waits if wait > 0), 0.0
     )  # the more exact come first; a wait of nothing says little
     return min(longest, LONGEST_WAIT) if waits else None
 
 
-def _said(headers: Mapping[str, str], now: datetime, error: object) -> Iterator[float | None]:
+def _said(headers: Mapping[str, str], now: datetime, error: object, limited: bool) -> Iterator[float | None]:
     milliseconds = _number(headers.get("retry-after-ms", ""))
     yield None if milliseconds is None else milliseconds / 1000
     yield _longest(headers.get("retry-after", ""), now)
     fields = mapping(error)
     for detail in items(fields.get("details")):
         yield _wait(text(mapping(detail).get("retryDelay")) or "", now)
-    yield _until_reset(headers, now)
-    passed_on = mapping(mapping(fields.get("metadata")).get("headers"))
-    yield _until_reset({name: str(value) for name, value in passed_on.items()}, now)
+    if limited:
+        yield _until_reset(headers, now)
+        passed_on = mapping(mapping(fields.get("metadata")).get("headers"))
+        yield _until_reset({name: str(value) for name, value in passed_on.items()}, now)
     words = _IN_WORDS.search((text(fields.get("message")) or "")[:_LONGEST_READ])
     yield _wait(words[1], now) if words else None
 
@@ -93,8 +99,14 @@ def _date(value: str) -> datetime | None:
 
 def _until_reset(headers: Mapping[str, str], now: datetime) -> float | None:
     """When the limits that are used up start anew, as in `x-ratelimit-reset-requests: 6m0s`. Servers name these headers after
-    one pattern: where one says what is left of a limit, that of its reset has the other word in its place."""
-    left = {name.lower(): value.strip() for name, value in headers.items() if "ratelimit" in name.lower()}
-    resets = {name: value for name, value in left.items() if "reset" in name}
-    used_up = (value for name, value in resets.items() if left.get(name.replace("reset", "remaining"), "0") == "0")
-    return max((wait for value in used_up if (wait := _longest(value, now)) is not None), default=None)
+    one pattern: where one says what is left of a limit, that of its reset has the other word in its place. A limit that does
+    not say what is left of it is taken for used up only where nothing is said to be left of any other."""
+    limits = {name.lower(): value.strip() for name, value in headers.items() if "ratelimit" in name.lower()}
+    left = {name: _number(value) for name, value in limits.items() if "remaining" in name}
+    otherwise = None if any(left.values()) else 0.0
+    waits = [
+        _longest(value, now)
+        for name, value in limits.items()
+        if "reset" in name and left.get(name.replace("reset", "remaining"), otherwise) == 0
+    ]
+    return max((wait for wait in waits if wait is not None), default=None)

@@ -367,6 +367,17 @@ def test_a_hand_made_schema_may_allow_more() -> None:
         made.validate_arguments({"answer": "a", "more": "one"})
 
 
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_a_text_is_never_read_as_a_number_that_json_does_not_have(text: str) -> None:
+    number = {"type": "number", "minimum": 0, "maximum": 10}
+    made = hand_made(properties={"answer": {"type": "string"}, "n": number})
+
+    for written in (text, f'"{text}"'):
+        with pytest.raises(InvalidArguments, match="n: must be of type number"):
+            made.validate_arguments({"answer": "a", "n": written})
+    assert made.validate_arguments({"answer": text, "n": "1e1"}) == {"answer": text, "n": 10.0}
+
+
 MIXED: dict[str, object] = {
     "n": {"type": "integer", "enum": [1, 2, 3]},
     "m": {"type": ["string", "null"], "enum": ["a", None]},

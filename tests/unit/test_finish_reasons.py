@@ -19,6 +19,10 @@ from agent.models.finish_reasons import FinishKind, finish_kind
             FinishKind.STOP,
             ["FinishReason.STOP", "FINISH_REASON_STOP", "FINISH_REASON_UNSPECIFIED", "null", "None", "<|im_end|>"],
         ),
+        (FinishKind.STOP, ["endTurn", "stop_words", "stop_str", "STOP_CRITERIA_MET", "FINISHED_STOPPED", "EOSToken"]),
+        (FinishKind.STOP, ["completion", "Successful", "stopSequence", "FinishReasonStop"]),
+        (FinishKind.LENGTH, ["MaxTokens", "maxOutputTokens", "max_output"]),
+        (FinishKind.TOOL_CALLS, ["toolUse", "ToolCalls"]),
         (FinishKind.LENGTH, ["length", "MAX_TOKENS", "model_context_window_exceeded", "max_new_tokens", "max_length"]),
         (
             FinishKind.LENGTH,
@@ -37,7 +41,7 @@ from agent.models.finish_reasons import FinishKind, finish_kind
         (FinishKind.MALFORMED, ["malformed_function_call", "function_call_filter: MALFORMED_FUNCTION_CALL"]),
         (FinishKind.MALFORMED, ["unexpected_tool_call", "function_call_filter: UNEXPECTED_TOOL_CALL"]),
         (FinishKind.PAUSED, ["pause_turn", "incomplete", "unfinished"]),
-        (FinishKind.UNKNOWN, ["brand_new_reason", "OTHER", "load"]),
+        (FinishKind.UNKNOWN, ["brand_new_reason", "OTHER", "load", "partial"]),
     ],
 )
 def test_words_of_several_servers(kind: FinishKind, reasons: list[str | None]):

@@ -134,6 +134,24 @@ def _mapping(value: object) -> dict[str, object]:
         (400, {"code": "context_length_exceeded", "message": "Too much."}),
         (400, {"type": "exceed_context_size_error", "message": "the request exceeds the available context size"}),
         (400, "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."),
+        (
+            400,
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+        ),
+        (
+            400,
+            (
+                "This model's maximum context length is 128000 tokens. However, you requested 130000 tokens (129000 in the "
+                "messages, 1000 in the completion). Please reduce the length of the messages or completion."
+            ),
+        ),
+        (
+            400,
+            (
+                "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 8192 "
+                "tokens and your request has 7900 input tokens (1000 > 8192 - 7900)."
+            ),
+        ),
         (400, "litellm.ContextWindowExceededError: prompt is too long"),
         (400, "prompt is too long: 210000 tokens > 200000 maximum"),
         (400, "Input is too long for requested model."),
@@ -167,7 +185,21 @@ def test_so_it_is_inside_a_success():
             "max_tokens is too large: 8192. This model supports at most 4096 completion tokens.",
             ModelRefusedRequest,
         ),
+        (
+            400,
+            (
+                "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 4096 "
+                "tokens and your request has 300 input tokens (4096 > 4096 - 300)."
+            ),
+            ModelRefusedRequest,
+        ),
+        (400, "max_output_tokens is invalid: it is larger than the context window", ModelRefusedRequest),
+        (400, "Invalid value for 'max_completion_tokens': above the context length.", ModelRefusedRequest),
         (400, "Invalid 'tools[0].function.description': string too long.", ModelRefusedRequest),
+        (400, "Invalid request: 'tools[0].function.description' is too long", ModelRefusedRequest),
+        (400, "The request has messages[0].content that is too long", ModelRefusedRequest),
+        (400, "Invalid request: tool description too long (max 1024)", ModelRefusedRequest),
+        (400, "function name exceeds maximum length of 64", ModelRefusedRequest),
         (401, "The context window is for those with a key.", ModelRefusedRequest),
         (429, "Too many tokens, please wait before trying again.", ModelUnavailable),
         (503, "the context window is full of snow", ModelUnavailable),
@@ -175,6 +207,13 @@ def test_so_it_is_inside_a_success():
 )
 def test_what_a_shorter_request_does_not_help_is_something_else(status: int, said: str, kind: type[ModelError]):
     assert type(of_status(status, {"error": {"message": said}})) is kind
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_the_reset_of_a_limit_counts_only_where_the_limit_was_the_reason(status: int):
+    found = failure_of_status(status, httpx.Headers({"x-ratelimit-reset": "3600"}), b"", NOW)
+    assert isinstance(found, ModelUnavailable)
+    assert found.retry_after == (3600.0 if status == 429 else None)
 
 
 # ---- when to come back ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.dialects.base import text_of
 from agent.dialects.calls import read_calls
 from agent.models.base import ModelReply, RawToolCall
 from agent.models.openai_reply import read_reply
@@ -109,10 +110,21 @@ def test_a_call_among_the_parts_of_the_content():
 def test_reasoning_that_a_server_left_in_the_content():
     reply = read({"content": "<think>a plan</think>\n\n42"})
     assert (reply.content, reply.reasoning) == ("42", "a plan")
-    reply = read({"content": "a plan\n</think>\n\n42", "reasoning_content": "known"})
+    reply = read({"content": "a plan\n</think>\n\n42"})
+    assert (reply.content, reply.reasoning) == ("42", "a plan")
+    reply = read({"content": "<think>a plan</think>42", "reasoning_content": "known"})
     assert (reply.content, reply.reasoning) == ("42", "known")
     assert read({"content": "<think>a pl"}).content is None
     assert read({"content": "  42\n"}).content == "  42\n"
+
+
+@pytest.mark.parametrize("known", ["reasoning_content", "reasoning"])
+def test_an_answer_may_speak_of_the_end_of_reasoning_that_came_apart(known: str):
+    answer = "The closing tag is\n</think>\nand that is all."
+    reply = read({"content": answer, known: "known"})
+    assert (reply.content, reply.reasoning) == (answer, "known")
+    assert text_of(reply) == answer
+    assert text_of(read({"content": f"<think>\n\n</think>\n\n{answer}"})) == answer
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What models make of the labels of ReAct, and how it is read."""
 
 import json
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -305,3 +306,22 @@ def test_the_value_that_an_answer_begins_with():
     assert leading_value("{'a': True}") == {"a": True}
     assert leading_value("yes") is None
     assert leading_value('{"a": 1') is None
+
+
+@pytest.mark.parametrize(
+    ("front", "piece"),
+    [
+        ("Final Answer: a\nObs", " "),
+        ("Final Answer: a\nObs", "\n"),
+        ("Final Answer: a", "\nObs"),
+        ("Final Answer: a\n", "Action: none\n"),
+        ("Final Answer: a\n", "Action:-\n"),
+        ("Final Answer: a\n", "Action:\n"),
+        ("Final Answer: a\n", "Thought: b\n"),
+    ],
+)
+def test_what_repeats_without_end_is_read_in_time(front: str, piece: str):
+    text = front + piece * (200_000 // len(piece)) + "x"
+    started = time.process_time()
+    assert isinstance(read(text, TOOLS), Answer)
+    assert time.process_time() - started < 2

@@ -12,6 +12,8 @@ from agent import redaction
 from agent.redaction import REDACTED, names_a_secret, redact, register_secret
 
 KEY = "sk-TEST1234567890abcdef"
+COOKIES = {"cookies": {"a": "b", "c": "d"}, "user": "bob"}
+HIDDEN_COOKIES = {"cookies": {"a": REDACTED, "c": REDACTED}, "user": "bob"}
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,21 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Cookie: session=abc; theme=dark\nHost: h", "Cookie: [redacted]\nHost: h"),
         ("Set-Cookie: sid=abc; Path=/; HttpOnly", "Set-Cookie: [redacted]"),
         (json.dumps({"cookie": "a=b; c=d", "n": 1}), '{"cookie": "[redacted]", "n": 1}'),
+        (json.dumps({"set-cookie": ["sid=s3cr3t1; Path=/"], "n": 1}), '{"set-cookie": ["[redacted]"], "n": 1}'),
+        (json.dumps({"cookie": ["a=b", "c=d"], "n": ["m"]}), '{"cookie": ["[redacted]"], "n": ["m"]}'),
+        (json.dumps({"Authorization": ["Basic dXNlcjpwYXNz"]}), '{"Authorization": ["[redacted]"]}'),
+        (json.dumps({"api_key": ["abc"], "n": 1}), '{"api_key": ["[redacted]"], "n": 1}'),
+        ("map[Authorization:[Basic abc] Host:[h]]", "map[Authorization:[[redacted]] Host:[h]]"),
+        ("<SimpleCookie: sid='abc' theme='d e'>", "<SimpleCookie: [redacted]>"),
+        ("cookies={'sid': 'abc', 'n': 1}, user='bob'", "cookies={'sid': '[redacted]', 'n': 1}, user='bob'"),
+        (json.dumps(COOKIES, indent=1), json.dumps(HIDDEN_COOKIES, indent=1)),
+        (json.dumps(json.dumps(COOKIES)), json.dumps(json.dumps(HIDDEN_COOKIES))),
+        ("[(b'Cookie', b'a=b'), (b'Host', b'h')]", "[(b'Cookie', b'[redacted]'), (b'Host', b'h')]"),
+        ("Cookie: sid=abc, user=bob, status=403", "Cookie: [redacted], user=bob, status=403"),
+        ("auth_token=abc123, user=bob, status=403", "auth_token=[redacted], user=bob, status=403"),
+        ("Authorization: Basic dXNlcjo=, user=bob", "Authorization: [redacted], user=bob"),
+        ('Authorization: OAuth a="b", c="d"; user=bob', "Authorization: [redacted]; user=bob"),
+        ('Authorization: Signature keyId="x",signature="abc" is wrong', "Authorization: [redacted] is wrong"),
         (
             json.dumps({"e": "Authorization: Basic dXNlcjo=", "n": "a, b"}),
             '{"e": "Authorization: [redacted]", "n": "a, b"}',
@@ -64,12 +81,12 @@ def test_a_secret_is_found_by_its_shape_and_the_text_still_reads(text: str, reda
 
 
 KEYS = [
-    *(f"gh{kind}_abcdefghijklmnop123456" for kind in "pousr"),
+    *(f"gh{kind}_abcdefghijklmnopqrstuvwxyz0123456789" for kind in "pousr"),
     "github_pat_11ABCDEFG0abcdefghij_klmnop",
     "glpat-abcdefghij1234567890",
     *(f"xox{kind}-123456789012-abcdefghij" for kind in "abprs"),
-    "gsk_abcdefghijklmnop1234567890",
-    "hf_abcdefghijklmnopqrst",
+    "gsk_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOP",
+    "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
     "AIzaSyA1234567890abcdefghijklmnopqrstuv",
     "AKIAIOSFODNN7EXAMPLE",
     "ASIAIOSFODNN7EXAMPLE",
@@ -104,6 +121,16 @@ def test_a_key_of_a_well_known_kind_is_found_wherever_it_stands(key: str) -> Non
         "authorization is required, cookies: 3, half_abcdefghijklmnop, graph_abcdefghijklmnop",
         "AKIA, ASIA, AIza, hf_hub_download, gsk_x, gho_st, xoxb- and glpat- are beginnings",
         "What is the key to happiness? The author's secret.",
+        "hf_transformers, hf_pipelinefactory, my_hf_downloader, data/hf_datasetsv2.json, gsk_transformer1",
+        "ghp_pagesofthewholerepositoryofours, ASIAPACIFICREGION, AKIAIOSFODNN7EXAMPLES and ASIAPACIFICREGIONALS",
+        "level=info cookie=None, user=bob, run=r1, status=403",
+        "The cookie: sweet, status=ok, user=bob",
+        'def get(url: str, cookie: str = "", auth_token: str | None = None) -> Response:',
+        "cookie: dict[str, str] = {}, cookies: dict[str, str] = {'a': 'b'}",
+        "def open(password: str, api_key: Optional[str] = None, secret=None, auth_token: Any = None)",
+        "cookie: a small cake",
+        '["cookie", "host"]',
+        '{"cookie": null, "auth_token": null, "password": null, "api_key": false, "secret": {"name": "n"}}',
     ],
 )
 def test_other_text_stays_as_it_is(text: str) -> None:
@@ -196,7 +223,19 @@ def test_a_long_hostile_text_is_scanned_in_reasonable_time() -> None:
         "AKIA",
         "authorization:",
     )
-    for part in (*parts, 'cookie: a="', "cookie: a; ", "authorization: a=1,", "authorization: a b"):
+    headers = (
+        'cookie: a="',
+        "cookie: a; ",
+        "cookie: a=b; ",
+        "cookie: a='b' ",
+        "cookies={'a':",
+        "cookie=['a', ",
+        "authorization: a=1,",
+        "authorization: a b",
+        "authorization: digest a=1,",
+        "authorization: a-",
+    )
+    for part in (*parts, *headers, "gsk_", "hf_", 'password=["', "password=['a':"):
         redact(part * 20_000)
 
     assert time.process_time() - started < 3

@@ -76,6 +76,22 @@ def test_the_reset_in_the_words_of_other_servers():
     assert wait(anthropic_ratelimit_requests_reset=moment, anthropic_ratelimit_requests_remaining="49") is None
 
 
+def test_a_limit_that_does_not_say_what_is_left_counts_only_where_nothing_is():
+    assert wait(x_ratelimit_reset_day="50000", x_ratelimit_remaining_req_day="10") is None
+    assert wait(x_ratelimit_reset_day="50000", x_ratelimit_remaining_req_day="0") == LONGEST_WAIT
+    assert wait(x_ratelimit_reset="7", x_ratelimit_remaining_tokens="10.0") is None
+    assert wait(x_ratelimit_reset="7", x_ratelimit_remaining="0.0", x_ratelimit_remaining_tokens="10") == 7.0
+
+
+@pytest.mark.parametrize("said", [{}, {"retry-after": "0"}, {"retry-after": "5"}])
+def test_a_limit_says_nothing_of_a_failure_that_was_not_for_it(said: dict[str, str]):
+    reset = {"X-RateLimit-Reset": "3600", "X-RateLimit-Remaining": "0"}
+    error = {"metadata": {"headers": reset}}
+    expected = float(said["retry-after"]) if said else None
+    assert retry_after(httpx.Headers(said | reset), NOW, error, limited=False) == expected
+    assert retry_after(httpx.Headers(reset), NOW, error) == LONGEST_WAIT
+
+
 def test_a_wait_of_nothing_gives_way_to_one_that_says_more():
     assert wait(retry_after="0", x_ratelimit_reset_requests="34s") == 34.0
     assert wait(retry_after="0", retry_after_ms="0") == 0.0

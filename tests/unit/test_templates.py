@@ -1,13 +1,17 @@
 """What a template leaves in a text: reasoning, and the tokens that end a turn."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.dialects.templates import without_end_of_turn, without_reasoning
 
+SIZE = 200_000
 
-@pytest.mark.parametrize("word", ["think", "THINK", "thinking", "thought", "reasoning"])
+
+@pytest.mark.parametrize("word", ["think", "THINK", "thinking"])
 def test_reasoning_in_front_is_parted_from_the_text(word: str):
     assert without_reasoning(f"<{word}>I ponder</{word}>\n\n42") == ("42", "I ponder")
     assert without_reasoning(f"\n<{word}>\nI\nponder\n</{word}>42") == ("42", "I\nponder")
@@ -18,16 +22,17 @@ def test_reasoning_in_front_is_parted_from_the_text(word: str):
     [
         ("<think></think>", ""),
         ("<think>a</think>\n<thinking>b</thinking>\nc", "c"),
-        ("<think>a <think>b</think> c</think>d", "d"),
+        ('<think lang="en">a</think>d', "d"),
         ("<think>They ask for `</think>`, I see.</think>d", "d"),
         ("<think>They ask about <think> tags.\n</think>\nd", "d"),
         ("[THINK]a[/THINK]d", "d"),
         ("I ponder\n</think>\n42", "42"),
         ("I ponder.</think>42", "42"),
-        ("I ponder </think>\n42", "42"),
+        ("I ponder</think>\n42", "42"),
+        ('I ponder\n</think>{"n": 42}', '{"n": 42}'),
+        ("I ponder\n</think>\n\nModels write <think> first.", "Models write <think> first."),
+        ("So:\nFinal Answer: 42\n</think>\n\nFinal Answer: 42", "Final Answer: 42"),
         ("a\r\n</think>\r\nb", "b"),
-        ("a\n</think>\nb\n</think>\nc", "c"),
-        ("a\n</think>\n<think>b</think>c", "c"),
         ("</think>\n\n42", "42"),
         ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>42", "42"),
         ("<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>42", "42"),
@@ -57,12 +62,37 @@ def test_reasoning_that_was_cut_off_is_no_answer(cut: str):
         'It is split at "</think>" there.',
         '{"text": "the tag </think> closes", "n": 1}',
         "So:\n```python\ntext.split(\n'''\n</think>\n''')\n```\nThat is all.",
+        "1. Find the closing tag, which is </think>\n2. Take everything behind it.",
+        "To split the reasoning, search for </think>\nand take everything behind it.",
+        "Closing tags to look for:\n- </think>\n- </thinking>\n\nAll are removed.",
+        "I ponder\n</think>\nThe tag is\n</think>\nby the way.",
+        "Text:</think>word",
+        "Example:\n~~~\na\n</think>\nb\n~~~\nThat is all.",
+        "- ```xml\n  a\n  </think>\n  ```\nThat is all.",
+        "1. Example: ```xml\na\n</think>\n```\nThat is all.",
+        "````md\n```\n</think>\n```\n</think>\n````\nThat is all.",
+        '<report>\n<reasoning lang="en">Because.\n</reasoning>\n<verdict>buy</verdict>\n</report>',
+        '<report>\n<think lang="en">Because.\n</think>\n<verdict>buy</verdict>\n</report>',
+        "<thought>I think, therefore I am</thought> is the famous sentence by Descartes.",
+        "<reasoning>Demand rose.</reasoning><verdict>buy</verdict>",
+        '{"tool": "terminate", "arguments": {"q": "a.</think>b"}}',
+        '[\n"a\n</think>\n"]',
+        "Final Answer: The tag is\n</think>\nin a line.",
+        "Thought: I know\n**Final Answer:** The tag is\n</think>\nin a line.",
+        "最终答案：标签是\n</think>\n。",
         "  an answer\n",
         "",
     ],
 )
 def test_an_answer_may_speak_of_it(text: str):
-    assert without_reasoning(text) == (text, "")
+    assert without_reasoning(text) == (text, None)
+
+
+def test_behind_known_reasoning_an_end_is_a_mention():
+    text = "The closing tag is\n</think>\nand that is all."
+    assert without_reasoning(text, known=True) == (text, None)
+    assert without_reasoning(f"<think>hm</think>\n{text}") == (text, "hm")
+    assert without_reasoning(f"<think>\n\n</think>\n\n{text}") == (text, "")
 
 
 @pytest.mark.parametrize("token", ["<|im_end|>", "<|eot_id|>", "</s>", "<|endoftext|>", " <|im_end|>\n<|endoftext|>\n"])
@@ -78,15 +108,43 @@ def test_what_is_not_seen_is_nothing(text: str):
 
 @pytest.mark.parametrize(
     "text",
-    ["<s>42</s>", "The token `<|im_end|>`", "<|im_end|> ends it.", "می\u200cخواهم", "\U0001f468\u200d\U0001f469"],
+    [
+        "<s>42</s>",
+        'Price: <s class="old">10</s>',
+        "<S\n>42</s>",
+        "The token `<|im_end|>`",
+        "<|im_end|> ends it.",
+        "می\u200cخواهم",
+        "\U0001f468\u200d\U0001f469",
+    ],
 )
 def test_what_belongs_to_an_answer_stays(text: str):
     assert without_end_of_turn(text) == text
 
 
-def test_what_repeats_without_end_is_read_in_time():
-    for piece in ("</think>\n", "<think>", "```x\n", "`", "<|channel|>", " ", "\n"):
-        without_end_of_turn(without_reasoning(piece * 20_000)[0])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "</think>\n",
+        "<think>",
+        "<think ",
+        "```x\n",
+        "~~~a",
+        "`",
+        "<|channel|>",
+        " ",
+        "\n",
+        "</s>",
+        " </s>",
+        "<|im_end|>\n",
+    ],
+)
+@pytest.mark.parametrize("front", ["", "a", "a\n</think>\n", "a" * SIZE])
+def test_what_repeats_without_end_is_read_in_time(front: str, piece: str):
+    started = time.process_time()
+    for behind in ("", "x"):
+        without_end_of_turn(without_reasoning(front + piece * (SIZE // len(piece)) + behind)[0])
+    assert time.process_time() - started < 4
 
 
 PIECES = ["<think>", "</think>", "[THINK]", "`", "```", "\n", " ", "x", "<|channel|>analysis<|message|>", "<|end|>"]
@@ -94,6 +152,7 @@ PIECES = ["<think>", "</think>", "[THINK]", "`", "```", "\n", " ", "x", "<|chann
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join))
 def test_no_reasoning_is_left_to_be_found(text: str):
-    kept, _ = without_reasoning(text)
+    kept, thoughts = without_reasoning(text)
     assert text.endswith(kept)
-    assert without_reasoning(kept)[1] == "" or kept == text
+    again, _ = without_reasoning(kept, known=thoughts is not None)
+    assert again == kept

@@ -138,6 +138,36 @@ def test_case_044_what_a_partial_filled_in_stays_hidden_under_decorators(
         made.validate_arguments({"city": "Rome", "question": "?", "key": "mine"})
 
 
+@functools.wraps(functools.partial(weather, key="K"))
+def weather_of_today(*positional: Any, **named: Any) -> object:
+    return "sun"
+
+
+def renaming(function: Callable[..., object]) -> Callable[..., object]:
+    wrapper = retrying(function)
+    wrapper.__name__ = "renamed"
+    return wrapper
+
+
+def test_case_044_a_name_that_was_meant_stays_where_what_is_wrapped_has_none() -> None:
+    inner = functools.partial(weather, key="K")
+
+    @functools.wraps(inner)
+    def weather_of_paris(city: str) -> object:
+        return inner(city)
+
+    @functools.wraps(functools.partial(weather, key="K"))
+    def weather_of_rome(**named: Any) -> object:
+        return inner(**named)
+
+    assert tool_of(weather_of_today).name == "weather_of_today"
+    assert tool_of(weather_of_paris).name == "weather_of_paris"
+    assert tool_of(weather_of_rome).name == "weather_of_rome"
+    assert tool_of(renaming(inner)).name == "renamed"
+    assert tool_of(retrying(renaming(inner))).name == "renamed"
+    assert tool_of(functools.partial(retrying(weather_of_today))).name == "weather_of_today"
+
+
 def test_case_044_a_decorator_hands_on_the_name_also_of_a_callable_object() -> None:
     assert tool_of(retrying(retrying(Oracle()))).name == "Oracle"
 

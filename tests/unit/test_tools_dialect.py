@@ -82,9 +82,10 @@ def test_a_turn_of_which_nobody_knows_that_it_is_finished_goes_on(finish_reason:
     assert read(text, finish_reason, dialect="react") == Unusable("unusable_reply", UNFINISHED, text)
 
 
-def test_a_word_that_is_not_known_is_asked_about_once():
-    """It may be the one by which this server ends every turn."""
-    reply = ModelReply(content="42", finish_reason="brand_new_reason")
+@pytest.mark.parametrize("finish_reason", ["brand_new_reason", "partial", "tool_calls"])
+def test_a_word_that_may_end_every_turn_is_asked_about_once(finish_reason: str):
+    """vLLM says "tool_calls" of every text where calls are required."""
+    reply = ModelReply(content="42", finish_reason=finish_reason)
     agent = Agent("Go.", tools=[search], model=ScriptedModel([reply, reply]))
     result = virtual_time.run(agent.run("go"))
     assert (result.output, result.steps) == ("42", 2)

@@ -1,10 +1,12 @@
 """Tool calls that a model wrote into its text (case-037)."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from agent.agent import Agent
 from agent.dialects.base import Asking, Calls, Final, Unusable
@@ -13,6 +15,7 @@ from agent.errors import RunFailed
 from agent.events import ReplyRejected
 from agent.models.base import ModelReply, RawToolCall
 from agent.models.scripted import ScriptedModel, call, say
+from agent.output import OutputSchema
 from agent.tools import tool
 from tests.support import virtual_time
 
@@ -81,7 +84,9 @@ def test_it_is_recovered(text: str, before: str | None):
 @pytest.mark.parametrize(
     "text",
     [
-        '{"name": "search"}',
+        '{"type": "tool_use", "name": "search"}',
+        '{"type": "function", "function": {"name": "search"}}',
+        '{"type": "tool_use", "name": "search", "input": null}',
         '{"name": "search", "arguments": null}',
         '{"name": "search", "arguments": ""}',
         '<tool_call>{"name": "search"}</tool_call>',
@@ -143,7 +148,9 @@ def test_several_are_recovered(between: str):
         '<tools>\n{"name": "search", "arguments": {"q": "x"}}\n</tools>',
         '>>>search\n{"q": "x"}',
         '[search(q="x")]',
-        'search(q="x")',
+        '<tool>search(q="x")</tool>',
+        '<useTool name="search"><param>x</param></useTool>',
+        "<function=search>\n</function>",
         'Here:\n```tool_code\nprint(search(q="x"))\n```',
         '```tool_code\nfound = search(q="x")\nprint(found)\n```',
         '{"type": "tool_use", "id": "t", "name": "search", "input": {"q": "x',
@@ -174,6 +181,29 @@ def test_what_looks_like_one_and_cannot_be_read(text: str):
         "It returns List<ToolCall> and no search.",
         "search (noun): the act of looking for something (or somebody)",
         "f(search) = [1]",
+        'search(q="x")',
+        "search()",
+        "I used <tool_name>search</tool_name> and found 3.",
+        '<Tooltip title="search"><Icon/></Tooltip>',
+        '<el-tooltip content="search" placement="top">',
+        "<toolbar>search</toolbar>",
+        '<QToolBar name="search">',
+        "<ToolBar>search {</ToolBar>",
+        "<function>search</function>",
+        '<tools><tool name="search"/></tools>',
+        '<tools>\n<tool name="search">finds things</tool>\n</tools>',
+        '<functions>\n<function name="other">\n</function>\n</functions>',
+        'Use <invoke method="search"> in the XML.',
+        ">>>search(1, 2)",
+        ">>>search",
+        '{"name": "search"}',
+        '{"id": 3, "name": "search"}',
+        '{"name": "search", "type": "language"}',
+        '{"name": "search", "input": "x"}',
+        '{"action": "search", "input": null}',
+        '[{"name": "search"}, {"name": "multiply"}]',
+        'Results:\n{"name": "search", "index": 1}',
+        'Entries:\n{"name": "search", "version": 3.12, "note": unquoted}',
         '{"name": "search", "tool": "multiply"}',
         '{"name": "search", "args": {}, "input": {}}',
         '{"name": "Graz", "arguments": {"people": 3}}',
@@ -220,6 +250,63 @@ def test_a_quoted_call_is_an_answer():
     assert program.dialect.read(say(quoted), program, ASKING) == Final(quoted, answer=quoted)
     cut = ModelReply(content='<tool_call>{"name": "se', finish_reason="length")
     assert isinstance(program.dialect.read(cut, program, ASKING), Unusable)
+
+
+class Pair(BaseModel):
+    tool: str
+    input: str = ""
+
+
+class Anything(BaseModel):
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        (Pair, '{"tool": "search", "input": "x"}'),
+        (Pair, '```json\n{"tool": "search", "input": "x"}\n```'),
+        (Pair, '{"tool": "other", "input": "<tool_call>{}</tool_call>"}'),
+        (list[Pair], '[{"tool": "search", "input": "{}"}, {"tool": "search"}]'),
+        (list[str], '["<tool_call>"]'),
+        (str, '[{"name": "search"}, {"name": "search"}]'),
+    ],
+)
+def test_what_fits_the_output_is_the_answer(output: type[object], answer: str):
+    """case-037"""
+    agent = Agent("Answer.", tools=[search], output_schema=output, model=ScriptedModel([say(answer)]))
+    result = virtual_time.run(agent.run("go"))
+    assert (result.output, result.usage.tool_calls) == (OutputSchema(output).of_text(answer), 0)
+
+
+@pytest.mark.parametrize("output", [Pair, Anything, dict[str, object], str | None, None])
+@pytest.mark.parametrize("markup", ["", "<tool_call>"])
+def test_a_call_is_no_answer_for_that_anything_fits(output: type[object], markup: str):
+    program = Agent("Answer.", tools=[search], output_schema=output, model=ScriptedModel([])).program()
+    assert isinstance(program.dialect.read(say(f"{markup}{json.dumps(SEARCH)}"), program, ASKING), Calls)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<tool>{",
+        "<tool>[",
+        "<tool>",
+        "<Tooltip>{x: 'a\n",
+        '<|tool|>{"a":',
+        "\n>>>a{",
+        "x <tool_call> search, ",
+        "x [TOOL_CALLS] a, ",
+        '<tool>{"name":"search","arguments":{},"z":1}',
+        '<tool>{"name":"search","arguments":{},"z":"',
+        "<tool_call>{'name': 'search', 'arguments': {}}</tool_call>",
+        '{"name": "search", "arguments": ',
+    ],
+)
+def test_no_text_takes_long(unit: str):
+    begun = time.process_time()
+    written_calls(unit * (200_000 // len(unit)), TOOLS)
+    assert time.process_time() - begun < 2
 
 
 MARKUP = [
