@@ -59,8 +59,8 @@ def test_the_step_machine_is_pure(module: ModuleType):
         )
         for name in imported:
             assert name.partition(".")[0] in {
-                "agent", "collections", "dataclasses", "decimal", "enum", "functools", "itertools", "json", "pydantic", "pydantic_core", "re",
-                "typing", "unicodedata",
+                "agent", "collections", "dataclasses", "decimal", "enum", "functools", "itertools", "json", "pydantic",
+                "pydantic_core", "re", "typing", "unicodedata",
             }  # fmt: skip
             assert name not in {"agent.driver", "agent.execution", "agent.environment", "agent.agent", "agent.journal"}
         if isinstance(node, ast.Name):
