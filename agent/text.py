@@ -1,12 +1,8 @@
 """Text at the borders: what comes in is made fit to be stored, sent and shown."""
 
 import json
-import re
 import unicodedata
 from typing import Final
-
-# Control characters but for newline and tab, and those that turn the direction of writing.
-_STEERING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _ELLIPSIS: Final = "…"
 _ZERO_WIDTH_JOINER: Final = "\u200d"
@@ -44,16 +40,6 @@ def words_of(error: BaseException) -> str:
         return f"{name}: {error}"
     except BaseException:  # its own `__str__`, which may do anything
         return f"{name} (its text cannot be had)"
-
-
-def printable(text: str) -> str:
-    """The text with all that could steer a terminal written out, such as `\\x1b`."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
-
-
-def printable_json(line: str) -> str:
-    """A line of JSON whose strings hold nothing that could steer a terminal; it means the same."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def place_to_cut(text: str, position: int) -> int:

@@ -17,7 +17,8 @@ from pydantic_core import to_json
 from structlog.typing import EventDict, WrappedLogger
 
 from agent.redaction import REDACTED, names_a_secret, redact
-from agent.text import printable, well_formed
+from agent.text import well_formed
+from scheduler.printable import printable
 
 Level = Literal["debug", "info", "warning", "error"]
 Form = Literal["auto", "console", "json"]

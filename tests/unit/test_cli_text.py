@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from agent.text import printable, printable_json
+from scheduler.printable import printable, printable_json
 from worker.cli.output import table
 from worker.cli.text import ago, lasting, moment_of, money, one_line
 

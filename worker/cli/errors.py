@@ -11,7 +11,7 @@ from typing import cast
 
 import typer
 
-from agent.text import printable
+from scheduler.printable import printable
 
 Verb = Callable[..., int]
 """What a verb is: it takes what the command line says, and returns an exit code."""

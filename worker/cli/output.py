@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.text import printable, printable_json
+from scheduler.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console

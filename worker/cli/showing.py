@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.text import printable_json
+from scheduler.printable import printable_json
 from worker.cli.connecting import client
 from worker.cli.errors import ExitCode, reported
 from worker.cli.output import Json, print_fields, print_json, print_table, print_text

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from agent.text import printable
+from scheduler.printable import printable
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")

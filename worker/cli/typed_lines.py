@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from agent.text import printable
+from scheduler.printable import printable
 from worker.cli.output import say
 
 
