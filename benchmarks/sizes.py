@@ -10,7 +10,7 @@ class Size:
     Attributes:
         rounds: How often a measurement is made; its median counts.
         commits: Of the floor.
-        repeats: How often in a round the same workers move fifty runs, one batch after the other.
+        repeats: How often in a round what takes milliseconds is measured.
         waiting_runs: Runs that wait for their models at once.
         kills: Workers that are killed, with a parent and without one each.
         submits: Runs whose first model call is timed.
