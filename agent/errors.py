@@ -145,11 +145,14 @@ class RunCancelled(RunError):
 
 
 class RunWaiting(RunError):
-    """The run waits for a person. `requests` holds the ids of what it asks."""
+    """The run waits for a person. `requests` holds the ids of what it asks, `questions` the same in words."""
 
-    def __init__(self, message: str, *, run_id: str, requests: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, run_id: str, requests: Sequence[str] = (), questions: Sequence[str] = ()
+    ) -> None:
         super().__init__(message, run_id=run_id)
         self.requests = tuple(requests)
+        self.questions = tuple(questions)
 
 
 class StoreError(PawlError):

@@ -48,6 +48,7 @@ async def drive_here(
                 f"run {identity.run_id} asks: {words} (pass answer=..., or submit the run and reply to it)",
                 run_id=identity.run_id,
                 requests=[request.request for request in requests],
+                questions=[request.question for request in requests],
             )
         asked_at = asyncio.get_running_loop().time()
         news = News(arrived=[await _answered(answer, request, asked_at) for request in requests])

@@ -63,7 +63,7 @@ class Cards:
             except ValueError as error:
                 get_logger("pawl.cards").warning("card_broken", agent=repr(blob(agent)), error=str(error))
             over.append(blob(agent))
-        unserved = [blob(pair) for pair, expires_at in pairs(served) if number(expires_at) <= now]
+        unserved = [blob(pair) for pair, expires_at in pairs(served) if _moment(expires_at) <= now]
         for key, fields in ((self._keys.cards, over), (self._keys.served, unserved)):
             if fields:
                 await ask(self._redis, ("HDEL", key, *fields))
@@ -72,7 +72,7 @@ class Cards:
     async def is_served(self, agent: str, queue: str) -> bool:
         """Whether a worker that has this agent serves this queue, and was there within the life of a card."""
         time, expires_at = await ask(self._redis, ("TIME",), ("HGET", self._keys.served, _pair(agent, queue)))
-        return number(expires_at) > _milliseconds(time)
+        return _moment(expires_at) > _milliseconds(time)
 
 
 def _pair(agent: str, queue: str) -> str:
@@ -83,6 +83,14 @@ def _pair(agent: str, queue: str) -> str:
 def _milliseconds(time: Value) -> int:
     """The reply to TIME, in whole seconds."""
     return number(array(time)[0]) * 1000
+
+
+def _moment(value: Value) -> int:
+    """A moment in milliseconds; one that cannot be read is long past."""
+    try:
+        return number(value)
+    except ValueError:
+        return 0
 
 
 def _published(value: bytes) -> Published:

@@ -27,12 +27,12 @@ _BESIDE_WRAPPED: Final = frozenset({"role", "content"})
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _PYTHON: Final = re.compile(r"\[\s*(?P<name>[\w.-]{1,64})\(\s*(?:\w+\s*=.*)?\)\s*\]", re.DOTALL)
 _FIRST_OBJECT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_S: Final = r"\s{0,32}"
-_FIELDS: Final = rf"""(?:{_S}["']\w{{1,20}}["']{_S}:{_S}(?:["'][^"'\n]{{0,64}}["']|[\w.-]{{1,20}}){_S},){{0,4}}{_S}"""
+_SPACE: Final = r"\s{0,32}"
+_FIELDS: Final = rf"""(?:{_SPACE}["']\w{{1,20}}["']{_SPACE}:{_SPACE}(?:["'][^"'\n]{{0,64}}["']|[\w.-]{{1,20}}){_SPACE},){{0,4}}{_SPACE}"""
 _BEGINNING: Final = re.compile(
-    rf"""[\[\s]{{0,32}}\{{{_FIELDS}(?:["'](?:function|(?:tool|function)_calls?)["']{_S}:[\[\s]{{0,32}}\{{{_FIELDS}){{0,2}}"""
-    rf"""["'](?:{"|".join(_NAME_KEYS)})["']{_S}:{_S}["'](?P<name>[^"']{{1,64}})["']{_S},"""
-    rf"""{_FIELDS}["'](?:{"|".join(_ARGUMENT_KEYS)})["']{_S}:"""
+    rf"""[\[\s]{{0,32}}\{{{_FIELDS}(?:["'](?:function|(?:tool|function)_calls?)["']{_SPACE}:[\[\s]{{0,32}}\{{{_FIELDS}){{0,2}}"""
+    rf"""["'](?:{"|".join(_NAME_KEYS)})["']{_SPACE}:{_SPACE}["'](?P<name>[^"']{{1,64}})["']{_SPACE},"""
+    rf"""{_FIELDS}["'](?:{"|".join(_ARGUMENT_KEYS)})["']{_SPACE}:"""
 )
 """The beginning of a call, up to its arguments. It is never long, so that a text of nothing but beginnings is soon read."""
 

@@ -87,7 +87,12 @@ class AsyncRunHandle(Generic[Output]):
                 asked = ", ".join(f"{request.kind} {request.id}" for request in info.requests)
                 answer = info.reason.partition(": ")[2] or "reply, approve or reject"
                 words = f"run {self.id} waits for a person ({asked or info.wait}): answer with {answer}"
-                raise RunWaiting(words, run_id=self.id, requests=[request.id for request in info.requests])
+                raise RunWaiting(
+                    words,
+                    run_id=self.id,
+                    requests=[request.id for request in info.requests],
+                    questions=[request.question for request in info.requests],
+                )
             ending = await patiently(self._last_event)
             if ending and (error := error_of(ending, self.id)):
                 raise error

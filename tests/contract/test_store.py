@@ -284,7 +284,15 @@ def test_who_serves_an_agent_serves_it_from_its_queues_only(stage: Stage) -> Non
         await cards.publish("support", b"{}", worker="w1", queues=["fast", "low"], life_ms=60_000)
         await cards.publish("support", b"{}", worker="w2", queues=["gpu"], life_ms=60_000)
         await cards.publish("old", b"{}", worker="w1", queues=["fast"], life_ms=-60_000)
-        places = [("support", "fast"), ("support", "gpu"), ("support", "default"), ("old", "fast"), ("new", "fast")]
+        stage.desk.redis.hset(store.keys.served, "broken\nfast", b"soon")
+        places = [
+            ("support", "fast"),
+            ("support", "gpu"),
+            ("support", "default"),
+            ("old", "fast"),
+            ("new", "fast"),
+            ("broken", "fast"),
+        ]
         served = [await cards.is_served(*place) for place in places]
         await cards.all()
         assert sorted(await store.redis.hkeys(store.keys.served)) == [
@@ -294,7 +302,7 @@ def test_who_serves_an_agent_serves_it_from_its_queues_only(stage: Stage) -> Non
         ]  # pyright: ignore
         return served
 
-    assert stage.play(scene) == [True, True, False, False, False]
+    assert stage.play(scene) == [True, True, False, False, False, False]
 
 
 @pytest.mark.parametrize("garbage", [b"no card", b"", b"\xff\xfe 1\n{}", b"soon w1\n{}", b"9" * 5000 + b" w1\n{}"])

@@ -218,15 +218,17 @@ def _warn_of_models(agents: Mapping[str, Agent[Any]]) -> None:
 
 
 def _asking(waiting: RunWaiting, agent: str) -> RunWaiting:
-    """The same with advice for the command line, in place of that for code, which stands behind in parentheses."""
+    """The same with advice for the command line, in place of that for code."""
     from agent.errors import RunWaiting  # noqa: PLC0415
 
-    asks, _, _ = str(waiting).rpartition(" (")
+    asks = f"run {waiting.run_id} asks: {'; '.join(waiting.questions)}"
     advice = (
         f"nobody can answer here: with a worker, `pawl submit {agent} ...` and then `pawl reply RUN TEXT` or `pawl approve RUN`, "
         f"or `pawl chat {agent}`"
     )
-    return RunWaiting(f"{asks} ({advice})", run_id=waiting.run_id, requests=waiting.requests)
+    return RunWaiting(
+        f"{asks} ({advice})", run_id=waiting.run_id, requests=waiting.requests, questions=waiting.questions
+    )
 
 
 class _Progress:
