@@ -28,7 +28,8 @@ _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _PYTHON: Final = re.compile(r"\[\s*(?P<name>[\w.-]{1,64})\(\s*(?:\w+\s*=.*)?\)\s*\]", re.DOTALL)
 _FIRST_OBJECT: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 _SPACE: Final = r"\s{0,32}"
-_FIELDS: Final = rf"""(?:{_SPACE}["']\w{{1,20}}["']{_SPACE}:{_SPACE}(?:["'][^"'\n]{{0,64}}["']|[\w.-]{{1,20}}){_SPACE},){{0,4}}{_SPACE}"""
+_SCALAR: Final = r"""(?:["'][^"'\n]{0,64}["']|[\w.-]{1,20})"""
+_FIELDS: Final = rf"""(?:{_SPACE}["']\w{{1,20}}["']{_SPACE}:{_SPACE}{_SCALAR}{_SPACE},){{0,4}}{_SPACE}"""
 _BEGINNING: Final = re.compile(
     rf"""[\[\s]{{0,32}}\{{{_FIELDS}(?:["'](?:function|(?:tool|function)_calls?)["']{_SPACE}:[\[\s]{{0,32}}\{{{_FIELDS}){{0,2}}"""
     rf"""["'](?:{"|".join(_NAME_KEYS)})["']{_SPACE}:{_SPACE}["'](?P<name>[^"']{{1,64}})["']{_SPACE},"""
